@@ -1,0 +1,42 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Everything lives in .venv.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test test-slow lint types unit docs wheels-for-gpu clean
+
+help:            ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[plots]'
+	@touch $@
+
+$(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed   ## install, then train, evaluate and question the shipped graph
+	$(BIN)/golde demo
+
+test: lint types unit      ## install, then lint, type-check and test (at most 10 minutes on 2 cores)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+unit: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.installed-dev   ## kills, several processes, learned patterns over seeds
+	$(BIN)/python -m pytest -m slow
+
+clean:           ## remove what was built
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache
