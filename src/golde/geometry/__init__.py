@@ -1,1 +1,8 @@
+"""Component spaces, their orthogonal maps and the signatures that combine them."""
 
+from golde.geometry.elliptic import Elliptic
+from golde.geometry.euclidean import Euclidean
+from golde.geometry.hyperbolic import Hyperbolic
+from golde.geometry.signature import GEOMETRIES, Signature, Term
+
+__all__ = ["GEOMETRIES", "Elliptic", "Euclidean", "Hyperbolic", "Signature", "Term"]

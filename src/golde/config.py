@@ -1,0 +1,199 @@
+"""One validated schema for everything that can be set; TOML in and out, ``section.key=value``.
+
+Settings left at ``None`` are chosen from the graph before training and written, resolved, into the
+run's ``config.toml``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from golde.errors import ConfigError
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class ModelConfig(_Section):
+    """The space and the maps."""
+
+    signature: str | None = Field(
+        None, description="Component spaces, such as `P8x8 Q9x8`: letter, dimension, count."
+    )
+    reflections: Literal["k", "k-1", "alternating"] = Field(
+        "alternating",
+        description="Householder reflections per component: K, K−1, or K and K−1 in turn.",
+    )
+    block: int | None = Field(
+        None, ge=1, description="Block size of block-diagonal maps; unset: one block a component."
+    )
+    boost_left: bool = Field(
+        False, description="Apply the hyperbolic boost after the rotation, as RotH does."
+    )
+    reciprocal: bool = Field(
+        True,
+        description="Parameters of their own for head queries; false: the inverse map (the paper).",
+    )
+    norm: Literal[1, 2] = Field(1, description="The exponent l of each component's distance.")
+    weights: dict[str, float] = Field(
+        default_factory=dict, description="Weight of each geometry in the sum, such as {P = 0.5}."
+    )
+    bias: bool = Field(False, description="Learn a bias per entity, asked and answering.")
+    margin: float = Field(6.0, description="The margin γ added to scores in the loss.")
+    init_scale: float | None = Field(
+        None, gt=0, description="Half-width of the uniform start; unset: from the signature."
+    )
+
+
+class TrainingConfig(_Section):
+    """How it learns."""
+
+    loss: Literal["self-adversarial", "cross-entropy"] = Field(
+        "self-adversarial", description="Eq. 16, or softmax cross-entropy over the candidates."
+    )
+    steps: int | None = Field(None, ge=1, description="Optimiser steps; unset: from the graph.")
+    batch_size: int | None = Field(
+        None, ge=1, description="Queries a step (each fact is asked in both directions)."
+    )
+    negatives: int | None = Field(
+        None, ge=0, description="Uniform candidates shared by a batch; 0 means all entities."
+    )
+    temperature: float = Field(
+        1.0, ge=0, description="The temperature α of the self-adversarial weights."
+    )
+    query_as_negative: bool = Field(
+        True, description="Score the query's own entity as one more negative."
+    )
+    subsampling: bool = Field(
+        True, description="Weigh facts by 1/√(n(h,r) + n(t,r⁻¹) + 6) within a batch."
+    )
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="For cross-entropy.")
+    learning_rate: float = Field(0.01, gt=0, description="Peak learning rate of Adam.")
+    warmup: float = Field(0.05, ge=0, lt=1, description="Share of the steps that warm up linearly.")
+    regulariser: Literal["none", "norm", "n3"] = Field(
+        "none", description="Penalty on the entity rows of a step: mean ‖e‖, or mean Σ|e|³."
+    )
+    regulariser_weight: float = Field(0.0, ge=0, description="Its weight λ.")
+    gradient_clip: float = Field(
+        10.0, gt=0, description="Gradient norms above this are scaled down."
+    )
+    validate_every: int | None = Field(
+        None, ge=0, description="Steps between validations; 0: never; unset: about ten in a run."
+    )
+    validate_limit: int = Field(
+        2000, ge=1, description="At most this many validation facts (fixed, seeded sample)."
+    )
+    patience: int = Field(
+        5, ge=1, description="Validations without a better MRR before training stops."
+    )
+    checkpoint_seconds: float = Field(
+        30.0, ge=0, description="Seconds between checkpoints; 0: after every step."
+    )
+    log_every: int = Field(50, ge=1, description="Steps between log lines.")
+    compile: Literal["auto", "on", "off"] = Field(
+        "off", description="torch.compile for the pairwise distance, with an eager fallback."
+    )
+    precision: Literal["float32", "float64"] = Field(
+        "float32", description="Type of all parameters."
+    )
+    seed: int = Field(0, ge=0, description="Seed of every random choice.")
+
+
+class Config(_Section):
+    """Everything that can be set."""
+
+    model: ModelConfig = Field(default_factory=ModelConfig)
+    training: TrainingConfig = Field(default_factory=TrainingConfig)
+
+    @classmethod
+    def load(cls, path: str | Path | None = None, overrides: Iterable[str] = ()) -> Config:
+        """A TOML file (or the defaults) with ``section.key=value`` overrides on top."""
+        values: dict[str, Any] = {}
+        if path is not None:
+            values = _read_toml(Path(path))
+        for override in overrides:
+            _apply_override(values, override)
+        return cls.from_dict(values, source=str(path) if path is not None else "settings")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], source: str = "settings") -> Config:
+        """Validate plain values; an unknown key or bad value names the closest valid one."""
+        _refuse_unknown_keys(values, source)
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"])
+            message = first["msg"].replace("Input should be", "it should be")
+            raise ConfigError(
+                f"{source}: {key} = {first['input']!r} is not valid: {message}"
+            ) from None
+
+    def with_values(self, **sections: dict[str, Any]) -> Config:
+        """A copy with some keys of some sections replaced."""
+        values = self.model_dump()
+        for section, changes in sections.items():
+            values[section].update(changes)
+        return Config.from_dict(values)
+
+    def to_toml(self) -> str:
+        """TOML text; settings that are unset are left out."""
+        return tomli_w.dumps(self.model_dump(exclude_none=True))
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: cannot read the configuration: {error}") from None
+
+
+def _apply_override(values: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    parts = key.strip().split(".")
+    if not equals or len(parts) < 2 or not all(parts):
+        raise ConfigError(
+            f"--set {override!r}: write section.key=value, such as training.steps=2000"
+        )
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()  # an unquoted word or signature is a string
+    target = values
+    for part in parts[:-1]:
+        target = target.setdefault(part, {})
+        if not isinstance(target, dict):
+            raise ConfigError(f"--set {override!r}: {part!r} is not a section")
+    target[parts[-1]] = value
+
+
+def _refuse_unknown_keys(values: dict[str, Any], source: str) -> None:
+    known = {
+        section: list(field.annotation.model_fields)  # type: ignore[union-attr]
+        for section, field in Config.model_fields.items()
+    }
+    for section, content in values.items():
+        if section not in known:
+            raise ConfigError(f"{source}: unknown section {section!r}{_closest(section, known)}")
+        if not isinstance(content, dict):
+            raise ConfigError(f"{source}: {section!r} is a section, not a value")
+        for key in content:
+            if key not in known[section]:
+                everywhere = [f"{s}.{k}" for s, keys in known.items() for k in keys]
+                raise ConfigError(
+                    f"{source}: unknown key '{section}.{key}'"
+                    f"{_closest(f'{section}.{key}', everywhere)}"
+                )
+
+
+def _closest(name: str, known: Iterable[str]) -> str:
+    match = difflib.get_close_matches(name, list(known), n=1, cutoff=0.4)
+    return f"; did you mean '{match[0]}'?" if match else f"; known are {', '.join(sorted(known))}"

@@ -1,0 +1,16 @@
+"""Smooth maps from free parameters to constrained ones, with a gradient everywhere."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+POSITIVE_RANGE = 20.0
+"""``positive`` reaches the open interval (1/20, 20)."""
+
+
+def positive(free: Tensor) -> Tensor:
+    """``exp(L · tanh(free / L))`` with ``L = log 20``: 1 with slope 1 at 0, inside (1/20, 20) for ever."""
+    limit = math.log(POSITIVE_RANGE)
+    return (limit * (free / limit).tanh()).exp()

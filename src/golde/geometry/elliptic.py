@@ -1,0 +1,80 @@
+"""Elliptic components: relation-specific ellipsoids with weights p > 0 (Eq. 2, 9, 10)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from golde.geometry.constraints import positive
+from golde.geometry.numerics import DISTANCE_FLOOR
+from golde.geometry.reflections import orth_inverse
+from golde.geometry.rotation import ReflectionCount, Rotation
+from golde.kernels import Core
+
+
+class EllipticMap(NamedTuple):
+    G: Tensor  # (r, M, K, K), orthogonal for ⟨·,·⟩_p
+    p: Tensor  # (r, M, K)
+
+
+class Elliptic(nn.Module):
+    """A group of ``count`` elliptic components of dimension ``dimension``."""
+
+    letter = "P"
+    unstored = 0  # coordinates of the ambient space that follow from the others
+
+    def __init__(
+        self,
+        dimension: int,
+        count: int,
+        relations: int,
+        *,
+        reflections: ReflectionCount = "k",
+        block: int | None = None,
+        scale: float = 0.1,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.dimension, self.count, self.numbers = dimension, count, dimension
+        self.rotation = Rotation(
+            relations,
+            count,
+            dimension,
+            reflections=reflections,
+            block=block,
+            scale=scale,
+            generator=generator,
+        )
+        self.free_p = nn.Parameter(torch.zeros(relations, count, dimension))
+
+    def maps(self, relation: Tensor) -> EllipticMap:
+        """``Orth(U_r, p_r)`` and ``p_r`` of each relation (Eq. 9)."""
+        p = positive(self.free_p[relation])
+        return EllipticMap(self.rotation.matrices(relation, p), p)
+
+    @staticmethod
+    def inverse(maps: EllipticMap) -> EllipticMap:
+        """``G⁻¹ = P⁻¹ Gᵀ P`` on the same ellipsoid (the paper's ``Gᵀ`` holds only for p = 1)."""
+        return EllipticMap(orth_inverse(maps.G, maps.p), maps.p)
+
+    @staticmethod
+    def query(head: Tensor, maps: EllipticMap) -> Core:
+        """Core ``[−2 p∘x, p]`` with ``⟨x, x⟩_p``, where ``x = G e_h``; head (B, M, K)."""
+        x = torch.einsum("bmij,bmj->mbi", maps.G, head)
+        p = maps.p.transpose(0, 1)
+        px = p * x
+        return Core(torch.cat((-2 * px, p), -1), ((px * x).sum(-1),))
+
+    @staticmethod
+    def candidate(entity: Tensor) -> Core:
+        """Core ``[y, y∘y]``, free of the relation; entity (N, M, K)."""
+        y = entity.transpose(0, 1)
+        return Core(torch.cat((y, y.square()), -1), ())
+
+    @staticmethod
+    def finish(dot: Tensor, query: tuple[Tensor, ...], candidate: tuple[Tensor, ...]) -> Tensor:
+        """``d = √(⟨x,x⟩_p − 2⟨p∘x, y⟩ + ⟨p, y∘y⟩)`` (Eq. 10)."""
+        (xx,) = query
+        return (torch.clamp_min(xx + dot, 0) + DISTANCE_FLOOR).sqrt()

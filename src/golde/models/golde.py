@@ -1,0 +1,139 @@
+"""The GoldE model: an entity table, relation maps, and a product of curved components."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from golde.config import ModelConfig
+from golde.geometry import GEOMETRIES, Hyperbolic, Signature
+from golde.kernels import Core, paired, pairwise
+
+
+class GoldE(nn.Module):
+    """Scores facts by ``s(h, r, t) = −Σ_i w_i · d_i(G_r e_h, e_t)^l`` over the components (Eq. 15).
+
+    A query is an entity and a *direction* ``d`` in [0, 2R): below R it asks for the tails of relation
+    d, from R on for the heads of relation d − R. With ``reciprocal`` every direction has parameters of
+    its own; without, head queries go through the inverse map with the same parameters, and both
+    directions give one score (the paper's model).
+    """
+
+    def __init__(
+        self, config: ModelConfig, entities: int, relations: int, *, seed: int = 0
+    ) -> None:
+        super().__init__()
+        self.config, self.relations = config, relations
+        self.signature = Signature.parse(config.signature or "")
+        generator = torch.Generator().manual_seed(seed)
+        rows = 2 * relations if config.reciprocal else relations
+        scale = config.init_scale or initial_scale(self.signature, config.margin)
+        self.entity = nn.Parameter(
+            torch.empty(entities, self.signature.numbers).uniform_(
+                -scale, scale, generator=generator
+            )
+        )
+        self.groups = nn.ModuleList()
+        for term in self.signature:
+            options: dict[str, Any] = {"reflections": config.reflections, "block": config.block}
+            if GEOMETRIES[term.letter] is Hyperbolic:
+                options["boost_left"] = config.boost_left
+            self.groups.append(
+                GEOMETRIES[term.letter](
+                    term.dimension, term.count, rows, scale=scale, generator=generator, **options
+                )
+            )
+        self.weights = [config.weights.get(term.letter, 1.0) for term in self.signature]
+        if config.bias:
+            self.query_bias = nn.Parameter(torch.zeros(entities))
+            self.answer_bias = nn.Parameter(torch.zeros(entities))
+
+    @property
+    def entities(self) -> int:
+        return self.entity.shape[0]
+
+    def queries(self, entity: Tensor, direction: Tensor) -> list[Core]:
+        """The transformed query in every group: one map per direction present, applied to all its queries."""
+        directions, which = torch.unique(direction, return_inverse=True)
+        parts = self._split(self.entity[entity])
+        cores = []
+        for group, head in zip(self.groups, parts, strict=True):
+            maps = self._directed_maps(group, directions)
+            cores.append(group.query(head, type(maps)(*(part[which] for part in maps))))
+        return cores
+
+    def candidates(self, entity: Tensor | None = None) -> list[Core]:
+        """The candidate side of every group; it does not depend on the relation."""
+        rows = self.entity if entity is None else self.entity[entity]
+        return [
+            group.candidate(part)
+            for group, part in zip(self.groups, self._split(rows), strict=True)
+        ]
+
+    def score(self, entity: Tensor, direction: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """Scores of every candidate (all entities when none are given) for every query, (B, N)."""
+        scores = self.score_cores(self.queries(entity, direction), self.candidates(candidates))
+        if self.config.bias:
+            answer = self.answer_bias if candidates is None else self.answer_bias[candidates]
+            scores = scores + self.query_bias[entity].unsqueeze(1) + answer
+        return scores
+
+    def score_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
+        """The score of one answer per query, (B,)."""
+        scores = self.score_pairs_cores(self.queries(entity, direction), self.candidates(answer))
+        if self.config.bias:
+            scores = scores + self.query_bias[entity] + self.answer_bias[answer]
+        return scores
+
+    def score_triples(self, triples: Tensor) -> Tensor:
+        """The score of each (head, relation, tail), in the forward direction, (n,)."""
+        head, relation, tail = triples.unbind(1)
+        return self.score_pairs(head, relation, tail)
+
+    def score_cores(self, queries: list[Core], candidates: list[Core]) -> Tensor:
+        """``−Σ w d^l`` of every pair, without biases, (B, N)."""
+        total = torch.zeros((), dtype=self.entity.dtype, device=self.entity.device)
+        for group, weight, q, c in zip(self.groups, self.weights, queries, candidates, strict=True):
+            total = total - weight * pairwise(q, c, group.finish, self.config.norm)
+        return total
+
+    def score_pairs_cores(self, queries: list[Core], candidates: list[Core]) -> Tensor:
+        """``−Σ w d^l`` of query b with candidate b alone, without biases, (B,)."""
+        total = torch.zeros((), dtype=self.entity.dtype, device=self.entity.device)
+        for group, weight, q, c in zip(self.groups, self.weights, queries, candidates, strict=True):
+            total = total - weight * paired(q, c, group.finish, self.config.norm)
+        return total
+
+    def _directed_maps(self, group: nn.Module, directions: Tensor) -> Any:
+        if self.config.reciprocal:
+            return group.maps(directions)
+        forward = group.maps(directions % self.relations)
+        backward = group.inverse(forward)
+        asks_heads = directions >= self.relations
+        return type(forward)(
+            *(
+                torch.where(asks_heads.view(-1, *[1] * (f.dim() - 1)), b, f)
+                for f, b in zip(forward, backward, strict=True)
+            )
+        )
+
+    def _split(self, rows: Tensor) -> list[Tensor]:
+        """An entity's row as one (…, M, K) view per group."""
+        sizes = [term.count * term.numbers for term in self.signature]
+        return [
+            part.unflatten(-1, (term.count, term.numbers))
+            for part, term in zip(rows.split(sizes, -1), self.signature, strict=True)
+        ]
+
+
+def initial_scale(signature: Signature, margin: float) -> float:
+    """Half-width of the uniform start: the first distances add up to about the margin.
+
+    With few components that would start far out, where distances are flat, so it is 0.1 at most there.
+    """
+    spread = sum(term.count * math.sqrt(term.numbers) for term in signature)
+    scale = (margin + 2.0) / spread
+    return min(scale, 0.1) if signature.components < 8 else scale
