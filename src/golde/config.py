@@ -26,30 +26,36 @@ class ModelConfig(_Section):
     """The space and the maps."""
 
     signature: str | None = Field(
-        None, description="Component spaces, such as `P8x8 Q9x8`: letter, dimension, count."
+        default=None, description="Component spaces, such as `P8x8 Q9x8`: letter, dimension, count."
     )
     reflections: Literal["k", "k-1", "alternating"] = Field(
-        "alternating",
+        default="alternating",
         description="Householder reflections per component: K, K−1, or K and K−1 in turn.",
     )
     block: int | None = Field(
-        None, ge=1, description="Block size of block-diagonal maps; unset: one block a component."
+        default=None,
+        ge=1,
+        description="Block size of block-diagonal maps; unset: one block a component.",
     )
     boost_left: bool = Field(
-        False, description="Apply the hyperbolic boost after the rotation, as RotH does."
+        default=False, description="Apply the hyperbolic boost after the rotation, as RotH does."
     )
     reciprocal: bool = Field(
-        True,
+        default=True,
         description="Parameters of their own for head queries; false: the inverse map (the paper).",
     )
-    norm: Literal[1, 2] = Field(1, description="The exponent l of each component's distance.")
+    norm: Literal[1, 2] = Field(
+        default=1, description="The exponent l of each component's distance."
+    )
     weights: dict[str, float] = Field(
         default_factory=dict, description="Weight of each geometry in the sum, such as {P = 0.5}."
     )
-    bias: bool = Field(False, description="Learn a bias per entity, asked and answering.")
-    margin: float = Field(6.0, description="The margin γ added to scores in the loss.")
+    bias: bool = Field(default=False, description="Learn a bias per entity, asked and answering.")
+    margin: float = Field(default=6.0, description="The margin γ added to scores in the loss.")
     init_scale: float | None = Field(
-        None, gt=0, description="Half-width of the uniform start; unset: from the signature."
+        default=None,
+        gt=0,
+        description="Half-width of the uniform start; unset: from the signature.",
     )
 
 
@@ -57,61 +63,71 @@ class TrainingConfig(_Section):
     """How it learns."""
 
     loss: Literal["self-adversarial", "cross-entropy"] = Field(
-        "self-adversarial", description="Eq. 16, or softmax cross-entropy over the candidates."
+        default="self-adversarial",
+        description="Eq. 16, or softmax cross-entropy over the candidates.",
     )
-    steps: int | None = Field(None, ge=1, description="Optimiser steps; unset: from the graph.")
+    steps: int | None = Field(
+        default=None, ge=1, description="Optimiser steps; unset: from the graph."
+    )
     batch_size: int | None = Field(
-        None, ge=1, description="Queries a step (each fact is asked in both directions)."
+        default=None, ge=1, description="Queries a step (each fact is asked in both directions)."
     )
     negatives: int | None = Field(
-        None, ge=0, description="Uniform candidates shared by a batch; 0 means all entities."
+        default=None,
+        ge=0,
+        description="Uniform candidates shared by a batch; 0 means all entities.",
     )
     temperature: float = Field(
-        1.0, ge=0, description="The temperature α of the self-adversarial weights."
+        default=1.0, ge=0, description="The temperature α of the self-adversarial weights."
     )
     query_as_negative: bool = Field(
-        True, description="Score the query's own entity as one more negative."
+        default=True, description="Score the query's own entity as one more negative."
     )
     subsampling: bool = Field(
-        True, description="Weigh facts by 1/√(n(h,r) + n(t,r⁻¹) + 6) within a batch."
+        default=True, description="Weigh facts by 1/√(n(h,r) + n(t,r⁻¹) + 6) within a batch."
     )
-    label_smoothing: float = Field(0.0, ge=0, lt=1, description="For cross-entropy.")
-    learning_rate: float = Field(0.01, gt=0, description="Peak learning rate of Adam.")
-    warmup: float = Field(0.05, ge=0, lt=1, description="Share of the steps that warm up linearly.")
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1, description="For cross-entropy.")
+    learning_rate: float = Field(default=0.01, gt=0, description="Peak learning rate of Adam.")
+    warmup: float = Field(
+        default=0.05, ge=0, lt=1, description="Share of the steps that warm up linearly."
+    )
     regulariser: Literal["none", "norm", "n3"] = Field(
-        "none", description="Penalty on the entity rows of a step: mean ‖e‖, or mean Σ|e|³."
+        default="none", description="Penalty on the entity rows of a step: mean ‖e‖, or mean Σ|e|³."
     )
-    regulariser_weight: float = Field(0.0, ge=0, description="Its weight λ.")
+    regulariser_weight: float = Field(default=0.0, ge=0, description="Its weight λ.")
     gradient_clip: float = Field(
-        10.0, gt=0, description="Gradient norms above this are scaled down."
+        default=10.0, gt=0, description="Gradient norms above this are scaled down."
     )
     validate_every: int | None = Field(
-        None, ge=0, description="Steps between validations; 0: never; unset: about ten in a run."
+        default=None,
+        ge=0,
+        description="Steps between validations; 0: never; unset: about ten in a run.",
     )
     validate_limit: int = Field(
-        2000, ge=1, description="At most this many validation facts (fixed, seeded sample)."
+        default=2000, ge=1, description="At most this many validation facts (fixed, seeded sample)."
     )
     patience: int = Field(
-        5, ge=1, description="Validations without a better MRR before training stops."
+        default=5, ge=1, description="Validations without a better MRR before training stops."
     )
     checkpoint_seconds: float = Field(
-        30.0, ge=0, description="Seconds between checkpoints; 0: after every step."
+        default=30.0, ge=0, description="Seconds between checkpoints; 0: after every step."
     )
-    log_every: int = Field(50, ge=1, description="Steps between log lines.")
+    log_every: int = Field(default=50, ge=1, description="Steps between log lines.")
     compile: Literal["auto", "on", "off"] = Field(
-        "off", description="torch.compile for the pairwise distance, with an eager fallback."
+        default="off",
+        description="torch.compile for the pairwise distance, with an eager fallback.",
     )
     precision: Literal["float32", "float64"] = Field(
-        "float32", description="Type of all parameters."
+        default="float32", description="Type of all parameters."
     )
-    seed: int = Field(0, ge=0, description="Seed of every random choice.")
+    seed: int = Field(default=0, ge=0, description="Seed of every random choice.")
 
 
 class Config(_Section):
     """Everything that can be set."""
 
-    model: ModelConfig = Field(default_factory=ModelConfig)
-    training: TrainingConfig = Field(default_factory=TrainingConfig)
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
 
     @classmethod
     def load(cls, path: str | Path | None = None, overrides: Iterable[str] = ()) -> Config:

@@ -41,7 +41,7 @@ def orth_matrix(U: Tensor, w: Tensor) -> Tensor:
     Uw = U * w.unsqueeze(-2)  # (..., n, K)
     S = Uw @ U.mT
     T_inverse = torch.tril(S, -1) + torch.diag_embed(0.5 * sign)
-    TUw = torch.linalg.solve_triangular(T_inverse, Uw, upper=False)
+    TUw: Tensor = torch.linalg.solve_triangular(T_inverse, Uw, upper=False)
     return torch.eye(U.shape[-1], dtype=U.dtype, device=U.device) - U.mT @ TUw
 
 

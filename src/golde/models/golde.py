@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
 from golde.config import ModelConfig
-from golde.geometry import GEOMETRIES, Hyperbolic, Signature
+from golde.geometry import GEOMETRIES, Geometry, Hyperbolic, Signature
 from golde.kernels import Core, paired, pairwise
 
 
@@ -52,25 +53,30 @@ class GoldE(nn.Module):
             self.answer_bias = nn.Parameter(torch.zeros(entities))
 
     @property
+    def geometries(self) -> list[Geometry]:
+        """The component groups, in the order of the signature."""
+        return cast(list[Geometry], list(self.groups))
+
+    @property
     def entities(self) -> int:
         return self.entity.shape[0]
 
     def queries(self, entity: Tensor, direction: Tensor) -> list[Core]:
         """The transformed query in every group: one map per direction present, applied to all its queries."""
         directions, which = torch.unique(direction, return_inverse=True)
-        parts = self._split(self.entity[entity])
+        parts = self._split(embedding(entity, self.entity))
         cores = []
-        for group, head in zip(self.groups, parts, strict=True):
+        for group, head in zip(self.geometries, parts, strict=True):
             maps = self._directed_maps(group, directions)
-            cores.append(group.query(head, type(maps)(*(part[which] for part in maps))))
+            cores.append(group.query(head, type(maps)(*(_rows(part, which) for part in maps))))
         return cores
 
     def candidates(self, entity: Tensor | None = None) -> list[Core]:
         """The candidate side of every group; it does not depend on the relation."""
-        rows = self.entity if entity is None else self.entity[entity]
+        rows = self.entity if entity is None else embedding(entity, self.entity)
         return [
             group.candidate(part)
-            for group, part in zip(self.groups, self._split(rows), strict=True)
+            for group, part in zip(self.geometries, self._split(rows), strict=True)
         ]
 
     def score(self, entity: Tensor, direction: Tensor, candidates: Tensor | None = None) -> Tensor:
@@ -88,6 +94,19 @@ class GoldE(nn.Module):
             scores = scores + self.query_bias[entity] + self.answer_bias[answer]
         return scores
 
+    def score_batch(
+        self, entity: Tensor, direction: Tensor, answer: Tensor, candidates: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Scores of each query's own answer (B,) and of the shared candidates (B, N)."""
+        queries = self.queries(entity, direction)
+        positive = self.score_pairs_cores(queries, self.candidates(answer))
+        negative = self.score_cores(queries, self.candidates(candidates))
+        if self.config.bias:
+            asked = self.query_bias[entity]
+            positive = positive + asked + self.answer_bias[answer]
+            negative = negative + asked.unsqueeze(1) + self.answer_bias[candidates]
+        return positive, negative
+
     def score_triples(self, triples: Tensor) -> Tensor:
         """The score of each (head, relation, tail), in the forward direction, (n,)."""
         head, relation, tail = triples.unbind(1)
@@ -96,18 +115,22 @@ class GoldE(nn.Module):
     def score_cores(self, queries: list[Core], candidates: list[Core]) -> Tensor:
         """``−Σ w d^l`` of every pair, without biases, (B, N)."""
         total = torch.zeros((), dtype=self.entity.dtype, device=self.entity.device)
-        for group, weight, q, c in zip(self.groups, self.weights, queries, candidates, strict=True):
+        for group, weight, q, c in zip(
+            self.geometries, self.weights, queries, candidates, strict=True
+        ):
             total = total - weight * pairwise(q, c, group.finish, self.config.norm)
         return total
 
     def score_pairs_cores(self, queries: list[Core], candidates: list[Core]) -> Tensor:
         """``−Σ w d^l`` of query b with candidate b alone, without biases, (B,)."""
         total = torch.zeros((), dtype=self.entity.dtype, device=self.entity.device)
-        for group, weight, q, c in zip(self.groups, self.weights, queries, candidates, strict=True):
+        for group, weight, q, c in zip(
+            self.geometries, self.weights, queries, candidates, strict=True
+        ):
             total = total - weight * paired(q, c, group.finish, self.config.norm)
         return total
 
-    def _directed_maps(self, group: nn.Module, directions: Tensor) -> Any:
+    def _directed_maps(self, group: Geometry, directions: Tensor) -> Any:
         if self.config.reciprocal:
             return group.maps(directions)
         forward = group.maps(directions % self.relations)
@@ -127,6 +150,12 @@ class GoldE(nn.Module):
             part.unflatten(-1, (term.count, term.numbers))
             for part, term in zip(rows.split(sizes, -1), self.signature, strict=True)
         ]
+
+
+def _rows(table: Tensor, index: Tensor) -> Tensor:
+    """``table[index]`` whose backward is deterministic and quick on every device."""
+    rows: Tensor = embedding(index, table.flatten(1))
+    return rows.view(-1, *table.shape[1:])
 
 
 def initial_scale(signature: Signature, margin: float) -> float:

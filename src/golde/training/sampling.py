@@ -1,0 +1,120 @@
+"""Batches and negatives as pure functions of (seed, step), so that resuming needs no random state."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from golde.data.known import KnownFacts
+
+
+class Batch(NamedTuple):
+    """Facts as queries with their answer, and how much each counts (weights add up to one)."""
+
+    entity: Tensor  # (B,)
+    direction: Tensor  # (B,)
+    answer: Tensor  # (B,)
+    weight: Tensor  # (B,)
+
+
+class Candidates(NamedTuple):
+    """Negatives shared by a batch, and which of them each query must not be trained against."""
+
+    entity: Tensor  # (N,), sorted
+    masked: Tensor  # (B, N): a known fact, or a repeated draw
+
+
+def directed(triples: Tensor, relations: int) -> Tensor:
+    """Every fact asked both ways: rows (entity, direction, answer)."""
+    head, relation, tail = triples.unbind(1)
+    asks_tail = torch.stack((head, relation, tail), 1)
+    asks_head = torch.stack((tail, relation + relations, head), 1)
+    return torch.cat((asks_tail, asks_head))
+
+
+class Sampler:
+    """Draws the batch and the negatives of any step."""
+
+    def __init__(
+        self,
+        train: Tensor,
+        entities: int,
+        relations: int,
+        *,
+        batch_size: int,
+        negatives: int,
+        subsampling: bool,
+        seed: int,
+        device: torch.device,
+    ) -> None:
+        facts = directed(train, relations)
+        self.known = KnownFacts(train, entities, relations).to(device)
+        self.facts = facts.to(device)
+        self.entities, self.seed, self.device = entities, seed, device
+        self.batch_size = min(batch_size, len(facts))
+        self.negatives = entities if negatives == 0 else min(negatives, entities)
+        self.weights = self._subsampling_weights(relations) if subsampling else None
+        self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64, device=device)
+
+    def batch(self, step: int) -> Batch:
+        """Batch number ``step`` of an endless stream of reshuffled epochs."""
+        total = len(self.facts)
+        position = step * self.batch_size
+        pieces, wanted = [], self.batch_size
+        while wanted:
+            epoch, offset = divmod(position, total)
+            piece = self._permutation(epoch)[offset : offset + wanted]
+            pieces.append(piece)
+            position, wanted = position + len(piece), wanted - len(piece)
+        rows = torch.cat(pieces)
+        entity, direction, answer = self.facts[rows].unbind(1)
+        if self.weights is None:
+            weight = torch.full((len(rows),), 1.0 / len(rows), device=self.device)
+        else:
+            weight = self.weights[rows]
+            weight = weight / weight.sum()
+        return Batch(entity, direction, answer, weight)
+
+    def candidates(self, step: int, batch: Batch) -> Candidates:
+        """The shared negatives of step ``step``: uniform, or all entities when as many are wanted."""
+        if self.negatives == self.entities:
+            chosen = torch.arange(self.entities, device=self.device)
+            repeated = torch.zeros(self.entities, dtype=torch.bool, device=self.device)
+        else:
+            generator = self._generator(1, step)
+            drawn = torch.randint(self.entities, (self.negatives,), generator=generator)
+            chosen = drawn.sort().values.to(self.device)
+            repeated = torch.zeros(self.negatives, dtype=torch.bool, device=self.device)
+            repeated[1:] = chosen[1:] == chosen[:-1]
+        masked = repeated.expand(len(batch.entity), -1).clone()
+        row, answer = self.known.answers(batch.entity, batch.direction)
+        # Later draws of one entity are masked as repeats, so the first place is the only one to find.
+        place = torch.searchsorted(chosen, answer).clamp_max(len(chosen) - 1)
+        hit = chosen[place] == answer
+        masked[row[hit], place[hit]] = True
+        return Candidates(chosen, masked)
+
+    def is_known(self, batch: Batch, answer: Tensor) -> Tensor:
+        """Whether (query, answer) is a training fact, (B,)."""
+        return self.known.contains(batch.entity, batch.direction, answer)
+
+    def _subsampling_weights(self, relations: int) -> Tensor:
+        """``1/√(n(h,r) + n(t,r⁻¹) + 6)`` for every directed fact."""
+        entity, direction, answer = self.facts.unbind(1)
+        opposite = (direction + relations) % (2 * relations)
+        count = self.known.counts(entity, direction) + self.known.counts(answer, opposite)
+        return (count + 6).float().rsqrt()
+
+    def _permutation(self, epoch: int) -> Tensor:
+        if epoch != self._epoch:
+            generator = self._generator(0, epoch)
+            self._order = torch.randperm(len(self.facts), generator=generator).to(self.device)
+            self._epoch = epoch
+        return self._order
+
+    def _generator(self, stream: int, counter: int) -> torch.Generator:
+        """A fresh generator for one counter of one stream: nothing depends on what was drawn before."""
+        mixed = (self.seed * 1_000_003 + stream) * 0x9E3779B97F4A7C15 + counter * 0xBF58476D1CE4E5B9
+        return torch.Generator().manual_seed(mixed % 2**63)
