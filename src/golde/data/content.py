@@ -1,6 +1,6 @@
 """What a split graph holds, told apart from how its files are written.
 
-Works on rows, each one fact as the bytes ``head<TAB>relation<TAB>tail``, and needs no torch: a
+Works on rows, each one fact as the bytes ``head<TAB>relation<TAB>tail``, and imports no torch: a
 catalogue entry is checked and listed without loading a graph.
 """
 
@@ -52,7 +52,10 @@ def content_of(splits: Mapping[str, Rows]) -> Content:
 
 
 def split_digest(rows: Iterable[bytes]) -> str:
-    """SHA-256 of the distinct facts in sorted order: row order, repeats and format do not matter."""
+    """SHA-256 of the distinct facts in sorted order: row order, repeats and format do not matter.
+
+    For a tab-separated file it is what ``LC_ALL=C sort -u FILE | sha256sum`` prints.
+    """
     digest = hashlib.sha256()
     for row in sorted(set(rows)):
         digest.update(row)
@@ -61,7 +64,11 @@ def split_digest(rows: Iterable[bytes]) -> str:
 
 
 class RowError(ValueError):
-    """Text that is not rows of three names; says which line, not which file."""
+    """A line that is not three names. Which file it is in, the caller knows."""
+
+    def __init__(self, line: int, problem: str, text: str | None = None) -> None:
+        self.line, self.problem, self.text = line, problem, text
+        super().__init__(f"line {line}: {problem}" + ("" if text is None else f": {text[:80]!r}"))
 
 
 def parse_rows(text: bytes, columns: str = "hrt") -> Rows:
@@ -69,18 +76,16 @@ def parse_rows(text: bytes, columns: str = "hrt") -> Rows:
     try:
         text.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = text.count(b"\n", 0, error.start) + 1
-        raise RowError(f"line {line} is not UTF-8 text") from None
-    head, relation, tail = (columns.index(letter) for letter in "hrt")
+        raise RowError(text.count(b"\n", 0, error.start) + 1, "not UTF-8 text") from None
+    order = [columns.index(letter) for letter in "hrt"]
     rows: Rows = []
-    # Only a newline ends a row: names hold characters that str.splitlines would break at.
+    # Only a newline ends a row: names may hold characters that splitlines would break at.
     for number, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         line = line.removesuffix(b"\r")
         if not line:
             continue
         fields = line.split(b"\t")
         if len(fields) != 3 or not all(fields):
-            shown = line[:80].decode("utf-8", "replace")
-            raise RowError(f"line {number} is not three tab-separated names: {shown!r}")
-        rows.append(b"\t".join((fields[head], fields[relation], fields[tail])))
+            raise RowError(number, "not three tab-separated names", line.decode())
+        rows.append(b"\t".join([fields[column] for column in order]))
     return rows

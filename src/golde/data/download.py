@@ -56,10 +56,10 @@ class DownloadError(GoldeError):
 
     def __init__(self, url: str, problem: str, *, passing: bool = False) -> None:
         self.url, self.passing = url, passing
-        hint = "try again later" if passing else "trying again will not help"
+        hint = "try again later, or " if passing else ""
         super().__init__(
-            f"cannot download {url}: {problem} ({hint}; or put the files into a folder of your "
-            "own and name it with --data-dir or GOLDE_DATA)"
+            f"cannot download {url}: {problem} ({hint}put the files into a folder of your own and "
+            "name it with --data-dir or GOLDE_DATA)"
         )
 
 
