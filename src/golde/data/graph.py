@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from golde.data.known import KnownFacts
-from golde.data.numbering import Ids, NameIndex
+from golde.data.notes import note
+from golde.data.numbering import Ids, NameIndex, no_facts
 from golde.data.vocabulary import Vocabulary
 from golde.errors import GoldeError
 
@@ -23,7 +24,7 @@ Named = Iterable[tuple[str, str, str]]
 """Facts as (head, relation, tail) names."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class KnowledgeGraph:
     """Facts as rows of (head, relation, tail) ids, each split without repeated rows."""
 
@@ -43,42 +44,36 @@ class KnowledgeGraph:
         cls, train: Named, valid: Named = (), test: Named = (), name: str = "graph"
     ) -> KnowledgeGraph:
         """A graph from facts given by name."""
-        index = NameIndex()
-        splits = []
+        index, notes, duplicates = NameIndex(), list[str](), 0
+        splits = {}
         for split, facts in zip(SPLITS, (train, valid, test), strict=True):
             rows = [_checked(split, i, fact) for i, fact in enumerate(facts)]
             columns = zip(*rows, strict=True) if rows else ((), (), ())
-            splits.append(index.number(*columns))
-        return cls.from_ids(index, *splits, name=name)
+            splits[split], dropped = drop_duplicates(index.number(*columns))
+            notes += note(split, dropped, "duplicate row", "dropped")
+            duplicates += dropped
+        return cls.from_ids(index, splits, name, notes, duplicates)
 
     @classmethod
     def from_ids(
         cls,
         index: NameIndex,
-        train: Ids,
-        valid: Ids,
-        test: Ids,
-        *,
+        splits: Mapping[str, Ids],
         name: str,
         notes: Iterable[str] = (),
+        duplicates: int = 0,
     ) -> KnowledgeGraph:
-        """A graph from rows of ids numbered by ``index``; repeated rows are dropped."""
-        found, duplicates, splits = list(notes), 0, []
-        for split, rows in zip(SPLITS, (train, valid, test), strict=True):
-            rows, dropped = drop_duplicates(rows, len(index.entities))
-            splits.append(torch.from_numpy(rows))
-            duplicates += dropped
-            if dropped:
-                found.append(f"{split}: {dropped} duplicate rows dropped")
+        """A graph from rows of ids numbered by ``index``."""
+        train, valid, test = (torch.from_numpy(splits.get(s, no_facts())) for s in SPLITS)
         entities = Vocabulary(index.entities.names(), "entity")
         relations = Vocabulary(index.relations.names(), "relation")
-        return cls(
-            entities,
-            relations,
-            **dict(zip(SPLITS, splits, strict=True)),
-            name=name,
-            notes=tuple(found),
-            duplicates=duplicates,
+        return cls(entities, relations, train, valid, test, name, tuple(notes), duplicates)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(self.split(split))} {split}" for split in SPLITS)
+        return (
+            f"KnowledgeGraph({self.name!r}: {len(self.entities)} entities, "
+            f"{len(self.relations)} relations, {sizes})"
         )
 
     def split(self, name: str) -> Tensor:
@@ -115,9 +110,9 @@ class KnowledgeGraph:
         return digest.hexdigest()
 
 
-def drop_duplicates(triples: Ids, entities: int) -> tuple[Ids, int]:
+def drop_duplicates(triples: Ids) -> tuple[Ids, int]:
     """The rows without repetitions, in order of first appearance, and how many were dropped."""
-    relations = int(triples[:, 1].max(initial=0)) + 1
+    entities, relations = triples.max(axis=0, initial=0)[[2, 1]] + 1
     # Numbering the pairs in use first keeps the second key far from the end of int64.
     pairs = np.unique(triples[:, 0] * relations + triples[:, 1], return_inverse=True)[1]
     first = np.unique(pairs * entities + triples[:, 2], return_index=True)[1]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +26,9 @@ class Numbering:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def names(self) -> list[str]:
-        return list(self._ids)
+    def names(self, start: int = 0) -> Iterator[str]:
+        """The names from one id on."""
+        return islice(self._ids, start, None)
 
     def number(self, names: Sequence[str]) -> Ids:
         """The ids of names, new ones added."""
@@ -47,3 +50,17 @@ class NameIndex:
         triples[:, 0::2] = self.entities.number(ends).reshape(-1, 2)
         triples[:, 1] = self.relations.number(relations)
         return triples
+
+
+@dataclass
+class FileFacts:
+    """What one file holds."""
+
+    path: Path
+    triples: Ids  # (n, 3)
+    lines: Ids | None  # (n,) where each fact stands; None where one statement may span several
+    notes: list[str]
+
+
+def no_facts() -> Ids:
+    return np.empty((0, 3), dtype=np.int64)

@@ -1,0 +1,54 @@
+"""Holding facts out of a graph that comes in one piece."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from golde.data.numbering import Ids
+from golde.errors import GoldeError
+
+
+def split_facts(
+    triples: Ids, *, valid: float | int = 0.1, test: float | int = 0.1, seed: int = 0
+) -> tuple[dict[str, Ids], list[str]]:
+    """Train, valid and test facts, drawn at random, and notes about the draw.
+
+    Sizes are fractions of all facts (floats) or counts (ints). Every entity and relation keeps at
+    least one fact in train: of the facts in random order, the first of each entity and of each
+    relation stays, and the held-out ones are taken from the others. Where these are too few,
+    fractions shrink in proportion and a note says so; counts are an error.
+    """
+    total = len(triples)
+    wanted = {"valid": _size("valid", valid, total), "test": _size("test", test, total)}
+    order = np.random.default_rng(seed).permutation(total)
+    shuffled = triples[order]
+    stays = np.zeros(total, dtype=bool)
+    stays[np.unique(shuffled[:, [0, 2]], return_index=True)[1] // 2] = True
+    stays[np.unique(shuffled[:, 1], return_index=True)[1]] = True
+    free = order[~stays]
+
+    notes, asked = [], sum(wanted.values())
+    if asked > len(free):
+        found = f"{len(free)} of {total} facts can be held out with every name left in train"
+        if isinstance(valid, int) or isinstance(test, int):
+            raise GoldeError(f"only {found}; {asked} are asked for (valid={valid}, test={test})")
+        wanted = {split: count * len(free) // asked for split, count in wanted.items()}
+        notes.append(f"only {found}, not the {asked} asked for")
+
+    cut = np.cumsum(list(wanted.values()))
+    held = dict(zip(wanted, np.split(free[: cut[-1]], cut[:-1]), strict=True))
+    train = np.ones(total, dtype=bool)
+    train[free[: cut[-1]]] = False
+    return {
+        "train": triples[train],
+        **{s: triples[np.sort(rows)] for s, rows in held.items()},
+    }, notes
+
+
+def _size(split: str, size: float | int, total: int) -> int:
+    fits = 0 <= size < (total if isinstance(size, int) else 1)
+    if not fits:
+        raise GoldeError(
+            f"{split} size is {size}; give a fraction such as 0.1 or a count below {total} facts"
+        )
+    return size if isinstance(size, int) else round(size * total)

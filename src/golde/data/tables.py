@@ -1,0 +1,69 @@
+"""Facts from Parquet files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from golde.data.columns import Columns, Layout, header_order
+from golde.data.files import Report, read_error
+from golde.data.numbering import FileFacts, NameIndex, no_facts
+from golde.errors import DataError, MissingExtraError
+
+_ROWS = 1 << 16
+
+
+def read_parquet(
+    path: Path, columns: Columns | None, index: NameIndex, report: Report
+) -> FileFacts:
+    """Facts from a Parquet file; without ``columns``, by well-known column names or in order."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtraError(f"reading {path.name}", "tables") from None
+
+    triples = [no_facts()]
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            order = _order(path, names, columns)
+            wanted = [names[i] for i in order]
+            for batch in file.iter_batches(_ROWS, columns=wanted):
+                row = sum(map(len, triples)) + 1
+                cells = [_names(path, row, batch.column(name)) for name in wanted]
+                triples.append(index.number(*cells))
+    except OSError as error:
+        raise read_error(path, error) from error
+    except pyarrow.ArrowException as error:
+        raise DataError(path, f"is not readable as Parquet ({error})") from error
+    report(path.stat().st_size)
+    facts = np.concatenate(triples)
+    return FileFacts(path, facts, np.arange(1, len(facts) + 1), [])
+
+
+def _order(path: Path, names: list[str], columns: Columns | None) -> tuple[int, ...]:
+    if columns is not None:
+        return Layout.of(path, 0, names, columns).order
+    if (order := header_order(names)) is not None:
+        return order
+    if len(names) != 3:
+        raise DataError(
+            path,
+            f"{len(names)} columns where 3 are expected",
+            text=", ".join(names),
+            fix=f"pick three with --columns, such as {','.join(names[:3])}",
+        )
+    return 0, 1, 2
+
+
+def _names(path: Path, row: int, column: Any) -> list[str]:
+    """A column as strings; ids kept as numbers become their digits."""
+    names: list[str | None] = column.cast("string").to_pylist()
+    if None in names:
+        raise DataError(
+            path, "no name (null) in row", line=row + names.index(None), fix="remove such rows"
+        )
+    return names  # type: ignore[return-value]
