@@ -8,10 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from golde.geometry.constraints import positive
-from golde.geometry.numerics import DISTANCE_FLOOR
 from golde.geometry.reflections import orth_inverse
 from golde.geometry.rotation import ReflectionCount, Rotation
-from golde.kernels import Core
+from golde.kernels import Core, Root
 
 
 class EllipticMap(NamedTuple):
@@ -24,6 +23,7 @@ class Elliptic(nn.Module):
 
     letter = "P"
     unstored = 0  # coordinates of the ambient space that follow from the others
+    finish = Root()
 
     def __init__(
         self,
@@ -61,20 +61,15 @@ class Elliptic(nn.Module):
 
     @staticmethod
     def query(head: Tensor, maps: EllipticMap) -> Core:
-        """Core ``[−2 p∘x, p]`` with ``⟨x, x⟩_p``, where ``x = G e_h``; head (B, M, K)."""
+        """Core ``[−2 p∘x, p, ⟨x,x⟩_p]`` of ``x = G e_h``; head (B, M, K)."""
         x = torch.einsum("bmij,bmj->mbi", maps.G, head)
         p = maps.p.transpose(0, 1)
         px = p * x
-        return Core(torch.cat((-2 * px, p), -1), ((px * x).sum(-1),))
+        xx = (px * x).sum(-1, keepdim=True)
+        return Core(torch.cat((-2 * px, p, xx), -1), ())
 
     @staticmethod
     def candidate(entity: Tensor) -> Core:
-        """Core ``[y, y∘y]``, free of the relation; entity (N, M, K)."""
+        """Core ``[y, y∘y, 1]``; with a query's it multiplies out to Eq. 10 squared; entity (N, M, K)."""
         y = entity.transpose(0, 1)
-        return Core(torch.cat((y, y.square()), -1), ())
-
-    @staticmethod
-    def finish(dot: Tensor, query: tuple[Tensor, ...], candidate: tuple[Tensor, ...]) -> Tensor:
-        """``d = √(⟨x,x⟩_p − 2⟨p∘x, y⟩ + ⟨p, y∘y⟩)`` (Eq. 10)."""
-        (xx,) = query
-        return (torch.clamp_min(xx + dot, 0) + DISTANCE_FLOOR).sqrt()
+        return Core(torch.cat((y, y.square(), torch.ones_like(y[..., :1])), -1), ())

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from golde.geometry.numerics import DISTANCE_FLOOR
 from golde.geometry.rotation import ReflectionCount, Rotation
-from golde.kernels import Core
+from golde.kernels import Core, Root
 
 
 class EuclideanMap(NamedTuple):
@@ -21,6 +20,7 @@ class Euclidean(nn.Module):
 
     letter = "E"
     unstored = 0  # coordinates of the ambient space that follow from the others
+    finish = Root()
 
     def __init__(
         self,
@@ -56,18 +56,14 @@ class Euclidean(nn.Module):
 
     @staticmethod
     def query(head: Tensor, maps: EuclideanMap) -> Core:
-        """``x = G e_h`` with ``⟨x, x⟩``; head (B, M, K), maps gathered per query."""
+        """Core ``[−2x, 1, ⟨x,x⟩]`` of ``x = G e_h``; head (B, M, K), maps gathered per query."""
         x = torch.einsum("bmij,bmj->mbi", maps.G, head)
-        return Core(x, (x.square().sum(-1),))
+        xx = x.square().sum(-1, keepdim=True)
+        return Core(torch.cat((-2 * x, torch.ones_like(xx), xx), -1), ())
 
     @staticmethod
     def candidate(entity: Tensor) -> Core:
-        """``y = e_t`` with ``⟨y, y⟩``; entity (N, M, K)."""
+        """Core ``[y, ⟨y,y⟩, 1]``; with a query's it multiplies out to ``‖x − y‖²``; entity (N, M, K)."""
         y = entity.transpose(0, 1)
-        return Core(y, (y.square().sum(-1),))
-
-    @staticmethod
-    def finish(dot: Tensor, query: tuple[Tensor, ...], candidate: tuple[Tensor, ...]) -> Tensor:
-        """``d = √(⟨x,x⟩ − 2⟨x,y⟩ + ⟨y,y⟩)``."""
-        (xx,), (yy,) = query, candidate
-        return (torch.clamp_min(xx + yy - 2 * dot, 0) + DISTANCE_FLOOR).sqrt()
+        yy = y.square().sum(-1, keepdim=True)
+        return Core(torch.cat((y, yy, torch.ones_like(yy)), -1), ())

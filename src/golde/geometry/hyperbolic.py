@@ -1,17 +1,4 @@
-"""Hyperbolic components: relation-specific hyperboloids of curvature −1/β (Eq. 3, 11–13).
-
-The distance in logarithms, so that nothing overflows
------------------------------------------------------
-With the unit-hyperboloid query at rapidity ``a`` (spatial part ``z``, ``‖z‖ = sinh a``) and a
-candidate with tangent vector ``e`` at rapidity ``b = ‖e‖/√β``, the geodesic distance is
-``d = 2√β · asinh √s`` where ``s = sinh²((a−b)/2) + ½ (‖z‖‖e‖ − ⟨z,e⟩) sinh(b)/‖e‖``.
-Let ``F_a = 1 − e^{−a}``, ``F_b = 1 − e^{−b}``, ``E = e^{−a−b}`` and ``ζ = e^{−a} z`` (so ‖ζ‖ < ½). Then
-``s = σ / 4E`` with ``σ = (F_a − F_b)² + (‖ζ‖‖e‖ − ⟨ζ,e⟩) · F_b (2 − F_b) / ‖e‖``, every factor of
-which is bounded, and since ``2 asinh √s = log(1 + 2s + 2√(s + s²))``,
-``d = √β · (a + b + log(E + ½(σ + √(σ(σ + 4E)))))``.
-One product, one ``expm1``, one square root and one logarithm a pair. No vector is normalised: at
-``e = 0`` the quotient ``F_b (2 − F_b)/‖e‖`` tends to ``2/√β``, and the gradient is the true one.
-"""
+"""Hyperbolic components: relation-specific hyperboloids of curvature −1/β (Eq. 3, 11–13)."""
 
 from __future__ import annotations
 
@@ -21,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from golde.geometry.constraints import positive
-from golde.geometry.numerics import DISTANCE_FLOOR, safe_norm
+from golde.geometry.numerics import safe_norm
 from golde.geometry.rotation import ReflectionCount, Rotation
-from golde.kernels import Core
+from golde.kernels import Core, Geodesic
 
 MAX_RAPIDITY = 80.0
 """Head rapidities beyond this would overflow float32; tangent norms stay below 17.8 √β by far."""
@@ -44,6 +31,7 @@ class Hyperbolic(nn.Module):
 
     letter = "Q"
     unstored = 1  # coordinates of the ambient space that follow from the others
+    finish = Geodesic()
 
     def __init__(
         self,
@@ -87,33 +75,22 @@ class Hyperbolic(nn.Module):
 
     @staticmethod
     def query(head: Tensor, maps: HyperbolicMap) -> Core:
-        """Exp map, boost, rotate (Eq. 11, 12), then ζ and its scalars; head (B, M, K)."""
+        """Exp map, boost, rotate (Eq. 11, 12): core ``[−ζ, ‖ζ‖]``, scalars √β and a; head (B, M, K)."""
         root = maps.beta.sqrt()  # (B, M)
         z0, z = exp_map(head, root)
         _, z = boost(z0, z, maps.b)
         z = torch.einsum("bmij,bmj->mbi", maps.Q, z)
         norm = safe_norm(z)  # (M, B)
         a = torch.asinh(norm)
-        shrink = torch.exp(-a)
-        root = root.transpose(0, 1)
-        return Core(z * shrink.unsqueeze(-1), (root, a, -torch.expm1(-a), shrink, norm * shrink))
+        core = torch.cat((-z, norm.unsqueeze(-1)), -1) * torch.exp(-a).unsqueeze(-1)
+        return Core(core, (root.transpose(0, 1), a))
 
     @staticmethod
     def candidate(entity: Tensor) -> Core:
-        """The raw tangent vector and its norm, free of the relation; entity (N, M, K)."""
+        """Core ``[e, ‖e‖]`` of the raw tangent vector, scalar ‖e‖; entity (N, M, K)."""
         e = entity.transpose(0, 1)
-        return Core(e, (safe_norm(e),))
-
-    @staticmethod
-    def finish(dot: Tensor, query: tuple[Tensor, ...], candidate: tuple[Tensor, ...]) -> Tensor:
-        """``d = √β · (a + b + log(E + ½(σ + √(σ(σ + 4E)))))`` (see the module's text)."""
-        (root, a, F_a, shrink, zeta), (norm,) = query, candidate
-        b = norm / root
-        F_b = -torch.expm1(-b)
-        sigma = (F_a - F_b).square() + (zeta * norm - dot) * (F_b * (2 - F_b) / norm)
-        sigma = torch.clamp_min(sigma, 0) + DISTANCE_FLOOR
-        E = shrink * (1 - F_b)
-        return root * (a + b + torch.log(E + 0.5 * (sigma + (sigma * (sigma + 4 * E)).sqrt())))
+        norm = safe_norm(e)
+        return Core(torch.cat((e, norm.unsqueeze(-1)), -1), (norm,))
 
 
 def exp_map(x: Tensor, root: Tensor) -> tuple[Tensor, Tensor]:

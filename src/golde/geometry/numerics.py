@@ -1,12 +1,9 @@
-"""Two small guards that every distance shares."""
+"""A guard that the geometries share."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
-
-DISTANCE_FLOOR = 1e-12
-"""Added to squared distances, so that gradients at coincident points are finite."""
 
 
 def safe_norm(x: Tensor) -> Tensor:
