@@ -6,14 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
+from golde.data import catalogue
 from golde.data.columns import Columns
-from golde.data.files import suffix_of
+from golde.data.files import read_error, suffix_of
 from golde.data.graph import SPLITS, KnowledgeGraph, drop_duplicates
 from golde.data.notes import note
 from golde.data.numbering import FileFacts, Ids, NameIndex
 from golde.data.readers import READERS, fact_error, read_facts
 from golde.data.splitting import split_facts
-from golde.errors import DataError
+from golde.data.world import load_world
+from golde.errors import DataError, GoldeError
 from golde.progress import Progress, silent
 
 
@@ -34,16 +36,40 @@ def load_graph(
     ``seed``. ``columns`` says which columns hold head, relation and tail: names from a header
     row such as "subject,predicate,object", or positions such as "1,3,2".
     """
-    path = Path(source)
     wanted = None if columns is None else Columns.parse(columns)
-    if not path.exists():
-        raise DataError(path, "does not exist", fix="give a folder or a file of facts")
-    if path.is_dir():
-        return _load_folder(path, wanted, progress)
-    return _load_file(path, wanted, valid, test, seed, progress)
+    path, notes = Path(source), []
+    if isinstance(source, str) and (named := _named(source)) is not None:
+        if path.exists():
+            notes.append(f"{named} is the set of that name; for the one here say ./{source}")
+        if named == "world":
+            return load_world()
+        path = catalogue.resolve(named, data_dir, progress=progress)
+    try:
+        if path.is_file():
+            return _load_file(path, wanted, valid, test, seed, progress)
+        return _load_folder(path, wanted, progress, notes)
+    except OSError as error:
+        raise read_error(path, error) from error
 
 
-def _load_folder(folder: Path, columns: Columns | None, progress: Progress) -> KnowledgeGraph:
+def _named(source: str) -> str | None:
+    """The set a source names, or None if it is a path."""
+    path = Path(source)
+    if source == "world":
+        return source
+    if path.name != source or suffix_of(path) in READERS:
+        return None
+    try:
+        return catalogue.find(source).name
+    except GoldeError as error:
+        if path.exists():
+            return None
+        raise GoldeError(f"{source!r} is no file or folder, and {error}") from None
+
+
+def _load_folder(
+    folder: Path, columns: Columns | None, progress: Progress, notes: list[str]
+) -> KnowledgeGraph:
     found = {split: parts for split in SPLITS if (parts := _parts(folder, split))}
     if "train" not in found:
         there = ", ".join(sorted(entry.name for entry in folder.iterdir())[:8]) or "nothing"
@@ -53,7 +79,7 @@ def _load_folder(folder: Path, columns: Columns | None, progress: Progress) -> K
             fix=f"name it train plus one of {', '.join(READERS)}, and valid and test likewise",
         )
     reading = _Reading(columns, [part for parts in found.values() for part in parts], progress)
-    splits, notes, duplicates = {}, [], 0
+    splits, duplicates = {}, 0
     for split in SPLITS:
         if split not in found:
             notes.append(f"{folder.name}: no {split} file, so that split is empty")

@@ -8,14 +8,15 @@ of the graph, never every name of every line.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from golde.data.columns import Columns, Layout, header_order, wrong_width
-from golde.data.files import READ_ERRORS, Report, opened, read_error
+from golde.data.files import READ_ERRORS, Report, line_text, opened, read_error
 from golde.data.notes import note
 from golde.data.numbering import FileFacts, Ids, NameIndex, no_facts
 from golde.errors import DataError
@@ -23,53 +24,66 @@ from golde.errors import DataError
 _BLOCK = 1 << 22  # bytes
 _ROWS = 1 << 16
 
-Rows = tuple[Ids, list[list[str]]]
-"""Line numbers, and the cells of each row."""
+Batch = tuple[Ids, list[str], Callable[[int], list[Sequence[str]]]]
+"""Line numbers, the first row, and a function that gives the columns if there are so many."""
 
 
 def read_tsv(path: Path, columns: Columns | None, index: NameIndex, report: Report) -> FileFacts:
     """Facts from a file with a tab between names."""
     text = _Text(path, report)
-    return _read(text, _tab_rows(text), columns, index)
+    return _read(text, _tab_batches(text), columns, index)
 
 
 def read_csv(path: Path, columns: Columns | None, index: NameIndex, report: Report) -> FileFacts:
     """Facts from a file with a comma between names."""
     text = _Text(path, report)
-    return _read(text, _comma_rows(text), columns, index)
+    return _read(text, _comma_batches(text), columns, index)
 
 
 def _read(
-    text: _Text, batches: Iterator[Rows], columns: Columns | None, index: NameIndex
+    text: _Text, batches: Iterator[Batch], columns: Columns | None, index: NameIndex
 ) -> FileFacts:
     path, layout, notes = text.path, None, []
     triples, lines = [no_facts()], [np.empty(0, dtype=np.int64)]
-    for numbers, rows in batches:
+    for numbers, first, cells in batches:
+        skipped = 0
         if layout is None:
-            layout = Layout.of(path, int(numbers[0]), rows[0], columns)
-            if layout.header:
-                numbers, rows = numbers[1:], rows[1:]
-            elif header_order(rows[0]) is not None:
+            layout = Layout.of(path, int(numbers[0]), first, columns)
+            skipped = int(layout.header)
+            if not layout.header and header_order(first) is not None:
                 notes.append(f"{path.name}: line 1 looks like a header row and is read as a fact")
-        for number, row in zip(numbers, rows, strict=True):
-            if len(row) != layout.width:
-                raise wrong_width(path, int(number), row, layout.width)
-        if rows:
-            cells = list(zip(*rows, strict=True))
-            triples.append(index.number(*(cells[i] for i in layout.order)))
-            lines.append(numbers)
+        held = cells(layout.width)
+        triples.append(index.number(*(held[i][skipped:] for i in layout.order)))
+        lines.append(numbers[skipped:])
     return FileFacts(path, np.concatenate(triples), np.concatenate(lines), notes + text.notes())
 
 
-def _tab_rows(text: _Text) -> Iterator[Rows]:
+def _tab_batches(text: _Text) -> Iterator[Batch]:
     for start, block in text.blocks():
-        rows = [line.split("\t") for line in block.split("\n")]
-        yield np.arange(start, start + len(rows)), rows
+        numbers = np.arange(start, start + block.count(b"\n") + 1)
+        first = text.decoded(block.partition(b"\n")[0], start).split("\t")
+        yield numbers, first, partial(_split_tabs, text, start, block)
 
 
-def _comma_rows(text: _Text) -> Iterator[Rows]:
-    lines = (line + "\n" for _, block in text.blocks() for line in block.split("\n"))
-    reader = csv.reader(lines, strict=True)
+def _split_tabs(text: _Text, start: int, block: bytes, width: int) -> list[Sequence[str]]:
+    # Every line must hold the same number of tabs. Looking only at tabs and line ends settles
+    # that for the whole block, and one split then cuts all of its names.
+    signs = np.frombuffer(block + b"\n", dtype=np.uint8)
+    signs = signs[(signs == ord("\t")) | (signs == ord("\n"))]
+    line = np.frombuffer(b"\t" * (width - 1) + b"\n", dtype=np.uint8)
+    if len(signs) % width or (signs.reshape(-1, width) != line).any():
+        for number, row in enumerate(block.split(b"\n"), start):
+            if row.count(b"\t") != width - 1:
+                raise wrong_width(text.path, number, text.decoded(row, number).split("\t"), width)
+    cells = text.decoded(block, start).replace("\n", "\t").split("\t")
+    return [cells[i::width] for i in range(width)]
+
+
+def _comma_batches(text: _Text) -> Iterator[Batch]:
+    blocks = (text.decoded(block, start) for start, block in text.blocks())
+    reader = csv.reader(
+        (f"{line}\n" for block in blocks for line in block.split("\n")), strict=True
+    )
     start = 1
     while True:
         numbers, rows = [], []
@@ -83,11 +97,21 @@ def _comma_rows(text: _Text) -> Iterator[Rows]:
                 text.path,
                 f"the quoting cannot be understood ({error})",
                 line=start,
+                text=line_text(text.path, start),
                 fix='close every quoted name, and write a quotation mark inside one as ""',
             ) from error
         if not rows:
             return
-        yield np.array(numbers), rows
+        yield np.array(numbers), rows[0], partial(_columns, text.path, numbers, rows)
+
+
+def _columns(
+    path: Path, numbers: list[int], rows: list[list[str]], width: int
+) -> list[Sequence[str]]:
+    for number, row in zip(numbers, rows, strict=True):
+        if len(row) != width:
+            raise wrong_width(path, number, row, width)
+    return list(zip(*rows, strict=True))
 
 
 class _Text:
@@ -106,8 +130,8 @@ class _Text:
             *note(name, self._blank, "blank line", "at the end skipped"),
         ]
 
-    def blocks(self) -> Iterator[tuple[int, str]]:
-        """Pieces of whole lines, without the last line's end, and the number of the first line."""
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """The number of a line, and that line with many that follow, less the last line end."""
         line = 1
         for block in self._pieces():
             if line == 1 and block.startswith(b"\xef\xbb\xbf"):
@@ -122,7 +146,7 @@ class _Text:
             # One line end belongs to the last line kept; the others, or all, are blank lines.
             self._blank += len(block) - len(kept) - (1 if kept else 0)
             if kept:
-                yield line, self._decoded(kept, line)
+                yield line, kept
             line += count
 
     def _pieces(self) -> Iterator[bytes]:
@@ -150,7 +174,8 @@ class _Text:
                 line += part.count(b"\n")
                 yield part
 
-    def _decoded(self, block: bytes, line: int) -> str:
+    def decoded(self, block: bytes, line: int) -> str:
+        """Lines as text, the first of them having the given number."""
         try:
             return block.decode()
         except UnicodeDecodeError as error:
