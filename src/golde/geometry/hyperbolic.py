@@ -12,9 +12,6 @@ from golde.geometry.numerics import safe_norm
 from golde.geometry.rotation import ReflectionCount, Rotation
 from golde.kernels import Core, Geodesic
 
-MAX_RAPIDITY = 80.0
-"""Head rapidities beyond this would overflow float32; tangent norms stay below 17.8 √β by far."""
-
 
 class HyperbolicMap(NamedTuple):
     Q: Tensor  # (r, M, K, K) Euclidean orthogonal, K = dimension − 1
@@ -75,14 +72,20 @@ class Hyperbolic(nn.Module):
 
     @staticmethod
     def query(head: Tensor, maps: HyperbolicMap) -> Core:
-        """Exp map, boost, rotate (Eq. 11, 12): core ``[−ζ, ‖ζ‖]``, scalars √β and a; head (B, M, K)."""
+        """Exp map, boost, rotate (Eq. 11, 12): core ``[−ζ, ‖ζ‖]``, scalars √β and a; head (B, M, K).
+
+        Everything stays scaled by ``e^{−α}``, α the head's rapidity, so that no norm overflows:
+        ``e^{a−α} = ‖z‖ + √(‖z‖² + e^{−2α})`` for the scaled z, written so that a small a is exact.
+        """
         root = maps.beta.sqrt()  # (B, M)
-        z0, z = exp_map(head, root)
+        alpha, z0, z = exp_map(head, root)
         _, z = boost(z0, z, maps.b)
         z = torch.einsum("bmij,bmj->mbi", maps.Q, z)
-        norm = safe_norm(z)  # (M, B)
-        a = torch.asinh(norm)
-        core = torch.cat((-z, norm.unsqueeze(-1)), -1) * torch.exp(-a).unsqueeze(-1)
+        alpha, norm = alpha.transpose(0, 1), safe_norm(z)  # (M, B)
+        unit = torch.exp(-alpha)
+        expm1_a = norm + norm.square() / (unit + torch.hypot(norm, unit))  # (e^a − 1) e^{−α}
+        a = alpha + torch.log1p(torch.expm1(-alpha) + expm1_a)
+        core = torch.cat((-z, norm.unsqueeze(-1)), -1) / (unit + expm1_a).unsqueeze(-1)
         return Core(core, (root.transpose(0, 1), a))
 
     @staticmethod
@@ -93,11 +96,15 @@ class Hyperbolic(nn.Module):
         return Core(torch.cat((e, norm.unsqueeze(-1)), -1), (norm,))
 
 
-def exp_map(x: Tensor, root: Tensor) -> tuple[Tensor, Tensor]:
-    """``g_β(x)/√β = (cosh(‖x‖/√β), sinh(‖x‖/√β) x/‖x‖)`` (Eq. 11); root = √β without the last axis."""
+def exp_map(x: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """``g_β(x)/√β = (cosh α, sinh(α) x/‖x‖) = e^α (z₀, z)`` with ``α = ‖x‖/√β`` (Eq. 11).
+
+    Returns α, z₀ and z, which are bounded at any norm; root = √β without the last axis.
+    """
     norm = safe_norm(x)
-    rapidity = (norm / root).clamp_max(MAX_RAPIDITY)
-    return torch.cosh(rapidity), (torch.sinh(rapidity) / norm).unsqueeze(-1) * x
+    alpha = norm / root
+    sinh = -0.5 * torch.expm1(-2 * alpha)  # e^{−α} sinh α
+    return alpha, 1 - sinh, (sinh / norm).unsqueeze(-1) * x
 
 
 def boost(z0: Tensor, z: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
