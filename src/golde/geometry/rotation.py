@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from golde.errors import ConfigError
 from golde.geometry.reflections import orth_matrix, reflect
 
 ReflectionCount = Literal["k", "k-1", "alternating"]
@@ -37,7 +38,10 @@ class Rotation(nn.Module):
         super().__init__()
         block = dimension if block is None else block
         if dimension % block:
-            raise ValueError(f"block {block} does not divide the component's {dimension} numbers")
+            raise ConfigError(
+                f"model.block = {block} does not divide a component's {dimension} numbers; "
+                "choose a divisor or another dimension"
+            )
         self.count, self.dimension, self.block = count, dimension, block
         blocks = dimension // block
         extra = {"k": count, "k-1": 0, "alternating": (count + 1) // 2}[reflections]
