@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from golde.config import ModelConfig
+from golde.errors import ConfigError
 from golde.geometry import GEOMETRIES, Geometry, Hyperbolic, Signature
 from golde.kernels import Core, paired, pairwise
 
@@ -47,6 +48,12 @@ class GoldE(nn.Module):
                     term.dimension, term.count, rows, scale=scale, generator=generator, **options
                 )
             )
+        unused = sorted(set(config.weights) - {term.letter for term in self.signature})
+        if unused:
+            raise ConfigError(
+                f"model.weights: {', '.join(unused)} is not in the signature {str(self.signature)!r}; "
+                "weigh the letters that are"
+            )
         self.weights = [config.weights.get(term.letter, 1.0) for term in self.signature]
         if config.bias:
             self.query_bias = nn.Parameter(torch.zeros(entities))
@@ -66,9 +73,10 @@ class GoldE(nn.Module):
         directions, which = torch.unique(direction, return_inverse=True)
         parts = self._split(embedding(entity, self.entity))
         cores = []
-        for group, head in zip(self.geometries, parts, strict=True):
-            maps = self._directed_maps(group, directions)
-            cores.append(group.query(head, type(maps)(*(_rows(part, which) for part in maps))))
+        with torch.autocast(self.entity.device.type, enabled=False):  # maps keep their precision
+            for group, head in zip(self.geometries, parts, strict=True):
+                maps = self._directed_maps(group, directions)
+                cores.append(group.query(head, type(maps)(*(_rows(part, which) for part in maps))))
         return cores
 
     def candidates(self, entity: Tensor | None = None) -> list[Core]:
@@ -83,15 +91,15 @@ class GoldE(nn.Module):
         """Scores of every candidate (all entities when none are given) for every query, (B, N)."""
         scores = self.score_cores(self.queries(entity, direction), self.candidates(candidates))
         if self.config.bias:
-            answer = self.answer_bias if candidates is None else self.answer_bias[candidates]
-            scores = scores + self.query_bias[entity].unsqueeze(1) + answer
+            answer = slice(None) if candidates is None else candidates
+            scores = scores + self._bias(entity.unsqueeze(1), direction.unsqueeze(1), answer)
         return scores
 
     def score_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
         """The score of one answer per query, (B,)."""
         scores = self.score_pairs_cores(self.queries(entity, direction), self.candidates(answer))
         if self.config.bias:
-            scores = scores + self.query_bias[entity] + self.answer_bias[answer]
+            scores = scores + self._bias(entity, direction, answer)
         return scores
 
     def score_batch(
@@ -102,9 +110,10 @@ class GoldE(nn.Module):
         positive = self.score_pairs_cores(queries, self.candidates(answer))
         negative = self.score_cores(queries, self.candidates(candidates))
         if self.config.bias:
-            asked = self.query_bias[entity]
-            positive = positive + asked + self.answer_bias[answer]
-            negative = negative + asked.unsqueeze(1) + self.answer_bias[candidates]
+            positive = positive + self._bias(entity, direction, answer)
+            negative = negative + self._bias(
+                entity.unsqueeze(1), direction.unsqueeze(1), candidates
+            )
         return positive, negative
 
     def score_triples(self, triples: Tensor) -> Tensor:
@@ -129,6 +138,14 @@ class GoldE(nn.Module):
         ):
             total = total - weight * paired(q, c, group.finish, self.config.norm)
         return total
+
+    def _bias(self, entity: Tensor, direction: Tensor, answer: Tensor | slice) -> Tensor:
+        """``b_query + b_answer``; one score for both directions needs ``b_head + b_tail`` instead."""
+        forward = self.query_bias[entity] + self.answer_bias[answer]
+        if self.config.reciprocal:
+            return forward
+        backward = self.answer_bias[entity] + self.query_bias[answer]
+        return torch.where(direction < self.relations, forward, backward)
 
     def _directed_maps(self, group: Geometry, directions: Tensor) -> Any:
         if self.config.reciprocal:
