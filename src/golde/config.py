@@ -10,7 +10,7 @@ import difflib
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -47,11 +47,13 @@ class ModelConfig(_Section):
     norm: Literal[1, 2] = Field(
         default=1, description="The exponent l of each component's distance."
     )
-    weights: dict[str, float] = Field(
+    weights: dict[str, Annotated[float, Field(gt=0)]] = Field(
         default_factory=dict, description="Weight of each geometry in the sum, such as {P = 0.5}."
     )
     bias: bool = Field(default=False, description="Learn a bias per entity, asked and answering.")
-    margin: float = Field(default=6.0, description="The margin γ added to scores in the loss.")
+    margin: float = Field(
+        default=6.0, ge=0, description="The margin γ added to scores in the loss."
+    )
     init_scale: float | None = Field(
         default=None,
         gt=0,
