@@ -1,1 +1,1 @@
-
+"""Scores in, honest figures out: filtered ranks, metrics, baselines and their protocol."""
