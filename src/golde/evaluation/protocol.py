@@ -1,0 +1,85 @@
+"""The protocol card: what a figure means, printed and stored with every figure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from golde.data.graph import KnowledgeGraph
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the ranks behind a set of figures came about."""
+
+    graph: str
+    split: str
+    triples: int
+    candidates: int  # entities each query is ranked against, before filtering
+    unseen: int  # triples of the split with an entity that no training fact mentions
+    self_filter: bool = False
+    resamples: int = 0
+    seed: int = 0
+    ties: str = "realistic"
+    filter: tuple[str, ...] = ("train", "valid", "test")
+    sides: tuple[str, ...] = ("head", "tail")
+
+    @classmethod
+    def of(
+        cls,
+        graph: KnowledgeGraph,
+        split: str,
+        *,
+        self_filter: bool = False,
+        resamples: int = 0,
+        seed: int = 0,
+    ) -> Protocol:
+        triples = graph.split(split)
+        return cls(
+            graph=graph.name,
+            split=split,
+            triples=len(triples),
+            candidates=len(graph.entities),
+            unseen=_unseen(graph, split),
+            self_filter=self_filter,
+            resamples=resamples,
+            seed=seed,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    def card(self) -> list[str]:
+        """The same in words, one line a point."""
+        lines = [
+            f"ranked      {self.triples:,} {self.split} triples of {self.graph}, "
+            f"sides {' and '.join(self.sides)}, {self.candidates:,} candidates each",
+            f"filter      known facts of {', '.join(self.filter)} are no candidates, "
+            "the answer excepted",
+            "self-filter "
+            + (
+                "ON: the query's own entity is no candidate (not the standard protocol)"
+                if self.self_filter
+                else "off: the query's own entity is a candidate like any other"
+            ),
+            f"ties        {self.ties}: a tied answer gets the mean of the ranks it could have",
+            f"unseen      {self.unseen:,} triples hold an entity absent from train; "
+            "they are ranked like any other",
+        ]
+        if self.resamples:
+            lines.append(
+                f"intervals   95%, percentile bootstrap over triples, "
+                f"{self.resamples:,} resamples, seed {self.seed}"
+            )
+        return lines
+
+
+def _unseen(graph: KnowledgeGraph, split: str) -> int:
+    seen = graph.train.new_zeros(len(graph.entities)).bool()
+    seen[graph.train[:, [0, 2]].flatten()] = True
+    ends = graph.split(split)[:, [0, 2]]
+    return int((~seen[ends]).any(1).sum())
