@@ -64,7 +64,7 @@ def measure(path: str) -> dict[str, float]:
     def peak() -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # MB on Linux
 
-    before, start = peak(), time.perf_counter()
+    before, start, cpu = peak(), time.perf_counter(), time.process_time()
     graph = load_graph(Path(path))
     read = time.perf_counter() - start
     graph.known()
@@ -72,6 +72,7 @@ def measure(path: str) -> dict[str, float]:
     return {
         "read_s": round(read, 2),
         "ready_s": round(ready, 2),
+        "cpu_s": round(time.process_time() - cpu, 2),
         "peak_growth_mb": round(peak() - before, 1),
         "entities": len(graph.entities),
         "facts": len(graph.train) + len(graph.valid) + len(graph.test),

@@ -14,7 +14,6 @@ from golde.data.numbering import Ids
 
 CATEGORIES = ("1-1", "1-N", "N-1", "N-N")
 _MANY = 1.5  # a side is "N" from this average on (Bordes et al., 2013)
-_JOINED = 1 << 22  # mirrored facts looked at at a time
 
 
 def describe(graph: KnowledgeGraph, threshold: float = 0.5) -> dict[str, Any]:
@@ -118,7 +117,9 @@ def _mirrored_relations(
     return symmetric, inverse
 
 
-def _mirrors(triples: Ids, entities: int, relations: int) -> tuple[Ids, Ids]:
+def _mirrors(
+    triples: Ids, entities: int, relations: int, at_a_time: int = 1 << 22
+) -> tuple[Ids, Ids]:
     """For pairs of relations, coded r * R + s: how many (h, r, t) have (t, s, h) beside them."""
     head, relation, tail = triples.T
     forward = head * entities + tail
@@ -130,7 +131,7 @@ def _mirrors(triples: Ids, entities: int, relations: int) -> tuple[Ids, Ids]:
 
     # Where many relations join the same two entities there are many pairs: count them in parts.
     ends = np.cumsum(count)
-    cuts = np.searchsorted(ends, np.arange(_JOINED, ends[-1] if len(ends) else 0, _JOINED))
+    cuts = np.searchsorted(ends, np.arange(at_a_time, ends.max(initial=0), at_a_time))
     found = [np.empty((0, 2), dtype=np.int64)]
     for rows in np.split(np.arange(len(triples)), cuts):
         each = count[rows]

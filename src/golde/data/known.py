@@ -14,21 +14,23 @@ class KnownFacts:
     A query is (entity, direction): direction d < R asks for the tails of (entity, d, ?), direction
     d >= R for the heads of (?, d - R, entity). Distinct queries are kept as sorted ``keys``
     ``entity * 2R + direction``; the answers of the i-th lie in ``codes[offsets[i]:offsets[i + 1]]``
-    as ``i * E + answer``, so that ``codes`` is sorted as a whole and one binary search tells
-    whether a fact is known. Neither number can overflow: 2RE stays below 2^63 for any graph that
-    fits a machine, and i is less than twice the number of facts. Both arrays end in the largest
-    integer, so that a search always lands inside them, also in an empty graph.
+    as ``i * (E + 1) + answer``, so that ``codes`` is sorted as a whole and one binary search tells
+    whether a fact is known. One place more than there are entities keeps -1, should someone ask
+    for it, from being the last answer of another query. Neither number can overflow: 2RE stays
+    below 2^63 for any graph that fits a machine, and i is less than twice the number of facts.
+    Both arrays end in the largest integer, so that a search always lands inside them, also in an
+    empty graph.
     """
 
     def __init__(self, triples: Tensor, entities: int, relations: int) -> None:
         head, relation, tail = triples.unbind(1)
-        self.entities, self.relations = entities, relations
+        self.stride, self.relations = entities + 1, relations
         key = torch.cat([self._key(head, relation), self._key(tail, relation + relations)])
         keys, row = torch.unique(key, return_inverse=True)  # (Q,), (2n,)
-        codes = torch.unique(row * entities + torch.cat([tail, head]))  # (Z,)
+        codes = torch.unique(row * self.stride + torch.cat([tail, head]))  # (Z,)
         self.keys = torch.cat([keys, keys.new_tensor([_LAST])])  # (Q + 1,)
         self.codes = torch.cat([codes, codes.new_tensor([_LAST])])  # (Z + 1,)
-        starts = torch.arange(len(keys) + 2, device=triples.device) * entities
+        starts = torch.arange(len(keys) + 2, device=triples.device) * self.stride
         self.offsets = torch.searchsorted(self.codes, starts)  # (Q + 2,)
 
     def answers(self, entity: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
@@ -41,12 +43,12 @@ class KnownFacts:
         row = torch.repeat_interleave(torch.arange(len(entity), device=entity.device), counts)
         before = counts.cumsum(0) - counts  # answers of earlier queries
         index = torch.arange(len(row), device=row.device) + (self.offsets[place] - before)[row]
-        return row, self.codes[index] - place[row] * self.entities
+        return row, self.codes[index] - place[row] * self.stride
 
     def contains(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
         """Whether each answer is known; the three arguments broadcast against each other."""
         place, found = self._find(entity, direction)
-        code = place * self.entities + answer
+        code = (place * self.stride + answer).contiguous()
         return (self.codes[torch.searchsorted(self.codes, code)] == code) & found
 
     def counts(self, entity: Tensor, direction: Tensor) -> Tensor:
@@ -56,7 +58,7 @@ class KnownFacts:
     def to(self, device: torch.device | str) -> KnownFacts:
         """The same index on another device."""
         moved = object.__new__(KnownFacts)
-        moved.entities, moved.relations = self.entities, self.relations
+        moved.stride, moved.relations = self.stride, self.relations
         moved.keys, moved.codes = self.keys.to(device), self.codes.to(device)
         moved.offsets = self.offsets.to(device)
         return moved
@@ -66,7 +68,7 @@ class KnownFacts:
 
     def _find(self, entity: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
         """Where each query is, or would be, among ``keys``, and whether it is there."""
-        key = self._key(entity, direction)
+        key = self._key(entity, direction).contiguous()
         place = torch.searchsorted(self.keys, key)
         return place, self.keys[place] == key
 

@@ -39,10 +39,10 @@ def load_graph(
     wanted = None if columns is None else Columns.parse(columns)
     path, notes = Path(source), []
     if isinstance(source, str) and (named := _named(source)) is not None:
-        if path.exists():
-            notes.append(f"{named} is the set of that name; for the one here say ./{source}")
         if named == "world":
             return load_world()
+        if path.exists():
+            notes.append(f"{named} is the set of that name; for the one here say ./{source}")
         path = catalogue.resolve(named, data_dir, progress=progress)
     try:
         if path.is_file():

@@ -15,7 +15,7 @@ from golde.data.numbering import FileFacts, NameIndex, no_facts
 from golde.errors import DataError, GoldeError, MissingExtraError
 
 _ROWS = 1 << 16
-_ANONYMOUS = re.compile("[0-9a-f]{32}")  # what the parser calls a blank node without a label
+_ANONYMOUS = re.compile("[0-9a-f]{24,32}")  # what the parser calls a blank node without a label
 
 
 def read_rdf(path: Path, columns: Columns | None, index: NameIndex, report: Report) -> FileFacts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from golde.data.numbering import Ids
 from golde.errors import GoldeError
@@ -14,13 +15,15 @@ def split_facts(
     """Train, valid and test facts, drawn at random, and notes about the draw.
 
     Sizes are fractions of all facts (floats) or counts (ints). Every entity and relation keeps at
-    least one fact in train: of the facts in random order, the first of each entity and of each
-    relation stays, and the held-out ones are taken from the others. Where these are too few,
-    fractions shrink in proportion and a note says so; counts are an error.
+    least one fact in train: of the facts in random order, those with a name that occurs only once
+    set in front, the first of each entity and of each relation stays, and the held-out ones are
+    taken from the others. Where these are too few, fractions shrink in proportion and a note says
+    so; counts are an error.
     """
     total = len(triples)
     wanted = {"valid": _size("valid", valid, total), "test": _size("test", test, total)}
     order = np.random.default_rng(seed).permutation(total)
+    order = order[np.argsort(~_irreplaceable(triples)[order], kind="stable")]
     shuffled = triples[order]
     stays = np.zeros(total, dtype=bool)
     stays[np.unique(shuffled[:, [0, 2]], return_index=True)[1] // 2] = True
@@ -32,7 +35,8 @@ def split_facts(
         found = f"{len(free)} of {total} facts can be held out with every name left in train"
         if isinstance(valid, int) or isinstance(test, int):
             raise GoldeError(f"only {found}; {asked} are asked for (valid={valid}, test={test})")
-        wanted = {split: count * len(free) // asked for split, count in wanted.items()}
+        wanted["valid"] = wanted["valid"] * len(free) // asked
+        wanted["test"] = len(free) - wanted["valid"]
         notes.append(f"only {found}, not the {asked} asked for")
 
     cut = np.cumsum(list(wanted.values()))
@@ -43,6 +47,14 @@ def split_facts(
         "train": triples[train],
         **{s: triples[np.sort(rows)] for s, rows in held.items()},
     }, notes
+
+
+def _irreplaceable(triples: Ids) -> NDArray[np.bool_]:
+    """Whether a fact is the only one of its head, tail or relation."""
+    ends, relation = triples[:, [0, 2]], triples[:, 1]
+    once = np.bincount(ends.ravel())[ends] == 1  # (n, 2)
+    alone: NDArray[np.bool_] = once.any(axis=1) | (np.bincount(relation)[relation] == 1)
+    return alone
 
 
 def _size(split: str, size: float | int, total: int) -> int:

@@ -38,7 +38,8 @@ def read_parquet(
     except OSError as error:
         raise read_error(path, error) from error
     except pyarrow.ArrowException as error:
-        raise DataError(path, f"is not readable as Parquet ({error})") from error
+        fix = "copy or write it again"
+        raise DataError(path, f"is not readable as Parquet ({error})", fix=fix) from error
     report(path.stat().st_size)
     facts = np.concatenate(triples)
     return FileFacts(path, facts, np.arange(1, len(facts) + 1), [])
