@@ -52,6 +52,7 @@ def test_too_few_facts_to_hold_out() -> None:
     assert len(splits["valid"]) + len(splits["test"]) == 1
     assert note.startswith("only 1 of 11 facts can be held out")
     assert note.endswith("not the 4 asked for")
+    assert len(split_facts(star, valid=0, test=0.2)[0]["test"]) == 1
     with pytest.raises(GoldeError, match=r"only 1 of 11 facts .*; 4 are asked for"):
         split_facts(star, valid=2, test=2)
 

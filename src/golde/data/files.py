@@ -29,8 +29,6 @@ def suffix_of(path: Path) -> str:
 @contextmanager
 def opened(path: Path, report: Report = lambda done: None) -> Iterator[io.BufferedIOBase]:
     """The bytes of a file, decompressed; whatever goes wrong inside is told as a ``DataError``."""
-    if path.is_dir():
-        raise DataError(path, "is a folder where a file should be", fix="name a file inside it")
     try:
         with (
             _Watched(path, report) as file,

@@ -166,7 +166,7 @@ def _parts(folder: Path, split: str) -> list[Path]:
         entry
         for entry in sorted(folder.iterdir())
         if entry.name.partition(".")[0] == split
-        and (suffix_of(entry) in READERS or (entry.name == split and entry.is_dir()))
+        and (suffix_of(entry) in READERS or (entry.name == split and _in_parts(entry)))
     ]
     if len(found) > 1:
         raise DataError(
@@ -175,8 +175,8 @@ def _parts(folder: Path, split: str) -> list[Path]:
             text=", ".join(entry.name for entry in found),
             fix="keep one of them",
         )
-    if found and found[0].is_dir() and suffix_of(found[0]) in ("", ".parquet"):
-        if parts := sorted(found[0].glob("*.parquet")):
-            return parts
-        raise DataError(found[0], "a folder without .parquet files", fix="put the facts there")
-    return found
+    return [part for entry in found for part in _in_parts(entry) or [entry]]
+
+
+def _in_parts(path: Path) -> list[Path]:
+    return sorted(path.glob("*.parquet"))

@@ -30,6 +30,8 @@ _BREAKS = frozenset("\t\n\r")
 
 def read_facts(path: Path, columns: Columns | None, index: NameIndex, report: Report) -> FileFacts:
     """The facts of one file, their names numbered by ``index``."""
+    if path.is_dir():
+        raise DataError(path, "is a folder where a file should be", fix="put the file in its place")
     reader = READERS.get(suffix_of(path))
     if reader is None:
         raise DataError(path, "unknown kind of file", fix=f"use one of {', '.join(READERS)}")

@@ -33,7 +33,7 @@ def split_facts(
     notes, asked = [], sum(wanted.values())
     if asked > len(free):
         found = f"{len(free)} of {total} facts can be held out with every name left in train"
-        if isinstance(valid, int) or isinstance(test, int):
+        if any(size and isinstance(size, int) for size in (valid, test)):
             raise GoldeError(f"only {found}; {asked} are asked for (valid={valid}, test={test})")
         wanted["valid"] = wanted["valid"] * len(free) // asked
         wanted["test"] = len(free) - wanted["valid"]

@@ -22,7 +22,7 @@ from golde.data.numbering import FileFacts, Ids, NameIndex, no_facts
 from golde.errors import DataError
 
 _BLOCK = 1 << 22  # bytes
-_ROWS = 1 << 16
+_ROWS = 1 << 11  # at a time: the more lists are alive, the longer the garbage collector looks
 
 Batch = tuple[Ids, list[str], Callable[[int], list[Sequence[str]]]]
 """Line numbers, the first row, and a function that gives the columns if there are so many."""
