@@ -6,14 +6,15 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from golde.geometry.grouping import Grouping
 from golde.kernels import Core, Finish
 
 
 class Geometry(Protocol):
     """One group of ``count`` equal components of dimension ``dimension``.
 
-    ``maps`` returns a named tuple of tensors whose first axis is the relation; the model gathers it
-    per query before it calls ``query``.
+    ``maps`` returns a named tuple of tensors whose first axis is the relation; ``groups`` tells
+    ``query`` which of them each head goes through.
     """
 
     letter: str
@@ -29,7 +30,7 @@ class Geometry(Protocol):
     def inverse(self, maps: Any) -> Any:
         """The inverse maps, in the same form."""
 
-    def query(self, head: Tensor, maps: Any) -> Core:
+    def query(self, head: Tensor, maps: Any, groups: Grouping) -> Core:
         """The transformed heads (B, M, K) as the query side of the distance."""
 
     def candidate(self, entity: Tensor) -> Core:

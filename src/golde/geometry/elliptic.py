@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from golde.geometry.constraints import positive
+from golde.geometry.grouping import Grouping
 from golde.geometry.reflections import orth_inverse
 from golde.geometry.rotation import ReflectionCount, Rotation
 from golde.kernels import Core, Root
@@ -60,10 +61,10 @@ class Elliptic(nn.Module):
         return EllipticMap(orth_inverse(maps.G, maps.p), maps.p)
 
     @staticmethod
-    def query(head: Tensor, maps: EllipticMap) -> Core:
+    def query(head: Tensor, maps: EllipticMap, groups: Grouping) -> Core:
         """Core ``[−2 p∘x, p, ⟨x,x⟩_p]`` of ``x = G e_h``; head (B, M, K)."""
-        x = torch.einsum("bmij,bmj->mbi", maps.G, head)
-        p = maps.p.transpose(0, 1)
+        x = groups.apply(maps.G, head).transpose(0, 1)
+        p = groups.rows(maps.p).transpose(0, 1)
         px = p * x
         xx = (px * x).sum(-1, keepdim=True)
         return Core(torch.cat((-2 * px, p, xx), -1), ())

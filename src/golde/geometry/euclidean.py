@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from golde.geometry.grouping import Grouping
 from golde.geometry.rotation import ReflectionCount, Rotation
 from golde.kernels import Core, Root
 
@@ -55,9 +56,9 @@ class Euclidean(nn.Module):
         return EuclideanMap(maps.G.mT)
 
     @staticmethod
-    def query(head: Tensor, maps: EuclideanMap) -> Core:
-        """Core ``[−2x, 1, ⟨x,x⟩]`` of ``x = G e_h``; head (B, M, K), maps gathered per query."""
-        x = torch.einsum("bmij,bmj->mbi", maps.G, head)
+    def query(head: Tensor, maps: EuclideanMap, groups: Grouping) -> Core:
+        """Core ``[−2x, 1, ⟨x,x⟩]`` of ``x = G e_h``; head (B, M, K)."""
+        x = groups.apply(maps.G, head).transpose(0, 1)
         xx = x.square().sum(-1, keepdim=True)
         return Core(torch.cat((-2 * x, torch.ones_like(xx), xx), -1), ())
 

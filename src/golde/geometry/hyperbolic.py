@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from golde.geometry.constraints import positive
+from golde.geometry.grouping import Grouping
 from golde.geometry.numerics import safe_norm
 from golde.geometry.rotation import ReflectionCount, Rotation
 from golde.kernels import Core, Geodesic
@@ -71,16 +72,16 @@ class Hyperbolic(nn.Module):
         return HyperbolicMap(maps.Q.mT, -torch.einsum("rmij,rmj->rmi", maps.Q, maps.b), maps.beta)
 
     @staticmethod
-    def query(head: Tensor, maps: HyperbolicMap) -> Core:
+    def query(head: Tensor, maps: HyperbolicMap, groups: Grouping) -> Core:
         """Exp map, boost, rotate (Eq. 11, 12): core ``[−ζ, ‖ζ‖]``, scalars √β and a; head (B, M, K).
 
         Everything stays scaled by ``e^{−α}``, α the head's rapidity, so that no norm overflows:
         ``e^{a−α} = ‖z‖ + √(‖z‖² + e^{−2α})`` for the scaled z, written so that a small a is exact.
         """
-        root = maps.beta.sqrt()  # (B, M)
+        root = groups.rows(maps.beta.sqrt())  # (B, M)
         alpha, z0, z = exp_map(head, root)
-        _, z = boost(z0, z, maps.b)
-        z = torch.einsum("bmij,bmj->mbi", maps.Q, z)
+        _, z = boost(z0, z, groups.rows(maps.b))
+        z = groups.apply(maps.Q, z).transpose(0, 1)
         alpha, norm = alpha.transpose(0, 1), safe_norm(z)  # (M, B)
         unit = torch.exp(-alpha)
         expm1_a = norm + norm.square() / (unit + torch.hypot(norm, unit))  # (e^a − 1) e^{−α}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding
 
 from golde.config import ModelConfig
 from golde.errors import ConfigError
-from golde.geometry import GEOMETRIES, Geometry, Hyperbolic, Signature
+from golde.geometry import GEOMETRIES, Geometry, Grouping, Hyperbolic, Signature, gather
 from golde.kernels import Core, paired, pairwise
 
 
@@ -71,17 +71,18 @@ class GoldE(nn.Module):
     def queries(self, entity: Tensor, direction: Tensor) -> list[Core]:
         """The transformed query in every group: one map per direction present, applied to all its queries."""
         directions, which = torch.unique(direction, return_inverse=True)
-        parts = self._split(embedding(entity, self.entity))
+        groups = Grouping(which, len(directions))
+        parts = self._split(gather(self.entity, entity))
         cores = []
         with torch.autocast(self.entity.device.type, enabled=False):  # maps keep their precision
             for group, head in zip(self.geometries, parts, strict=True):
                 maps = self._directed_maps(group, directions)
-                cores.append(group.query(head, type(maps)(*(_rows(part, which) for part in maps))))
+                cores.append(group.query(head, maps, groups))
         return cores
 
     def candidates(self, entity: Tensor | None = None) -> list[Core]:
         """The candidate side of every group; it does not depend on the relation."""
-        rows = self.entity if entity is None else embedding(entity, self.entity)
+        rows = self.entity if entity is None else gather(self.entity, entity)
         return [
             group.candidate(part)
             for group, part in zip(self.geometries, self._split(rows), strict=True)
@@ -95,6 +96,14 @@ class GoldE(nn.Module):
             scores = scores + self._bias(entity.unsqueeze(1), direction.unsqueeze(1), answer)
         return scores
 
+    def scorer(self) -> Callable[[Tensor, Tensor, int, int], Tensor]:
+        """Scores against candidates ``start..stop``, as ranking asks for them."""
+
+        def score(entity: Tensor, direction: Tensor, start: int, stop: int) -> Tensor:
+            return self.score(entity, direction, torch.arange(start, stop, device=entity.device))
+
+        return score
+
     def score_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
         """The score of one answer per query, (B,)."""
         scores = self.score_pairs_cores(self.queries(entity, direction), self.candidates(answer))
@@ -103,18 +112,19 @@ class GoldE(nn.Module):
         return scores
 
     def score_batch(
-        self, entity: Tensor, direction: Tensor, answer: Tensor, candidates: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Scores of each query's own answer (B,) and of the shared candidates (B, N)."""
+        self, entity: Tensor, direction: Tensor, answers: list[Tensor], candidates: Tensor
+    ) -> tuple[list[Tensor], Tensor]:
+        """Scores of each query's own ``answers`` (B,) each, and of the shared candidates (B, N)."""
         queries = self.queries(entity, direction)
-        positive = self.score_pairs_cores(queries, self.candidates(answer))
-        negative = self.score_cores(queries, self.candidates(candidates))
+        own = [self.score_pairs_cores(queries, self.candidates(answer)) for answer in answers]
+        shared = self.score_cores(queries, self.candidates(candidates))
         if self.config.bias:
-            positive = positive + self._bias(entity, direction, answer)
-            negative = negative + self._bias(
-                entity.unsqueeze(1), direction.unsqueeze(1), candidates
-            )
-        return positive, negative
+            own = [
+                scores + self._bias(entity, direction, answer)
+                for scores, answer in zip(own, answers, strict=True)
+            ]
+            shared = shared + self._bias(entity.unsqueeze(1), direction.unsqueeze(1), candidates)
+        return own, shared
 
     def score_triples(self, triples: Tensor) -> Tensor:
         """The score of each (head, relation, tail), in the forward direction, (n,)."""
@@ -167,12 +177,6 @@ class GoldE(nn.Module):
             part.unflatten(-1, (term.count, term.numbers))
             for part, term in zip(rows.split(sizes, -1), self.signature, strict=True)
         ]
-
-
-def _rows(table: Tensor, index: Tensor) -> Tensor:
-    """``table[index]`` whose backward is deterministic and quick on every device."""
-    rows: Tensor = embedding(index, table.flatten(1))
-    return rows.view(-1, *table.shape[1:])
 
 
 def initial_scale(signature: Signature, margin: float) -> float:

@@ -16,13 +16,13 @@ def step_loss(model: GoldE, sampler: Sampler, step: int, config: TrainingConfig)
     """The loss of step ``step``, a function of the parameters, the seed and the step alone."""
     batch = sampler.batch(step)
     candidates = sampler.candidates(step, batch)
-    positive, negative = model.score_batch(
-        batch.entity, batch.direction, batch.answer, candidates.entity
-    )
     masked = candidates.masked
-    if config.query_as_negative:
-        own = model.score_pairs(batch.entity, batch.direction, batch.entity)
-        negative = torch.cat((negative, own.unsqueeze(1)), 1)
+    answers = [batch.answer, batch.entity] if config.query_as_negative else [batch.answer]
+    (positive, *own), negative = model.score_batch(
+        batch.entity, batch.direction, answers, candidates.entity
+    )
+    if own:
+        negative = torch.cat((negative, own[0].unsqueeze(1)), 1)
         masked = torch.cat((masked, sampler.is_known(batch, batch.entity).unsqueeze(1)), 1)
     if config.loss == "self-adversarial":
         loss = self_adversarial(

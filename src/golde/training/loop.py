@@ -1,0 +1,317 @@
+"""The training loop: steps, validation, checkpoints, and a clean end whatever happens."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from golde.config import Config
+from golde.data.graph import KnowledgeGraph
+from golde.errors import ConfigError, GoldeError, RunError
+from golde.evaluation.evaluate import rank_triples
+from golde.models import GoldE
+from golde.runs import RunFolder
+from golde.runs.atomic import write_text
+from golde.runs.environment import environment
+from golde.training import checkpoint
+from golde.training.checkpoint import Progress
+from golde.training.defaults import resolve
+from golde.training.sampling import Sampler
+from golde.training.schedule import learning_rate
+from golde.training.step import step_loss
+
+
+class DivergedError(GoldeError):
+    """The loss or a parameter became NaN or infinite."""
+
+
+class StoppedError(Exception):
+    """Training was asked to stop; a checkpoint was written."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a watcher is told after a step."""
+
+    step: int
+    steps: int
+    loss: float
+    queries_per_second: float
+    seconds_left: float
+    mrr: float | None  # of the newest validation
+
+
+Watcher = Callable[[Report], None]
+
+
+def train(
+    graph: KnowledgeGraph,
+    out: str | Path,
+    config: Config | None = None,
+    *,
+    device: str = "auto",
+    resume: bool = False,
+    watch: Watcher = lambda report: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> RunFolder:
+    """Train on ``graph`` into the run folder ``out``.
+
+    ``watch`` is called at every log interval. When ``should_stop`` turns true a checkpoint is written
+    and ``StoppedError`` raised; ``resume=True`` goes on from the newest checkpoint, or from the
+    beginning when there is none, and ends bit for bit where an uninterrupted run ends.
+    """
+    place = pick_device(device)
+    folder = RunFolder(out)
+    config = _open(folder, graph, config or Config(), place, resume)
+    if folder.about().get("finished"):
+        return folder
+    _Training(folder, graph, config, place, watch, should_stop).run()
+    return folder
+
+
+def pick_device(name: str) -> torch.device:
+    """``auto`` takes a GPU when there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name not in ("cpu", "cuda"):
+        raise ConfigError(f"unknown device {name!r}; use auto, cpu or cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("no CUDA device is available here; use --device cpu or auto")
+    return torch.device(name)
+
+
+def _open(
+    folder: RunFolder, graph: KnowledgeGraph, config: Config, device: torch.device, resume: bool
+) -> Config:
+    """Create the run folder, or check that what is there is the run to go on with."""
+    if not len(graph.train):
+        raise GoldeError("the graph has no training facts; nothing can be learned from it")
+    config = resolve(config, graph)
+    if not folder.exists():
+        if folder.path.is_dir() and any(folder.path.iterdir()) and not resume:
+            raise RunError(
+                f"{folder.path}: the folder is not empty and holds no run; choose an empty or new one"
+            )
+        folder.create(config, graph, {"environment": environment(device), "finished": False})
+        return config
+    if not resume:
+        raise RunError(
+            f"{folder.path}: holds a run already; add --resume to go on with it, "
+            "or choose another --out"
+        )
+    stored = folder.config()
+    if stored != config:
+        raise ConfigError(
+            f"{folder.path}: was started with other settings ({_difference(stored, config)}); "
+            "resume with the same ones or choose another --out"
+        )
+    if folder.about()["digest"] != graph.digest:
+        raise RunError(
+            f"{folder.path}: was started on other data; resume with the same graph "
+            "or choose another --out"
+        )
+    return config
+
+
+def _difference(stored: Config, given: Config) -> str:
+    for section, values in stored.model_dump().items():
+        for key, value in values.items():
+            other = given.model_dump()[section][key]
+            if value != other:
+                return f"{section}.{key} is {value!r} there and {other!r} here"
+    return "they differ"
+
+
+class _Training:
+    """One run under way."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        graph: KnowledgeGraph,
+        config: Config,
+        device: torch.device,
+        watch: Watcher,
+        should_stop: Callable[[], bool],
+    ) -> None:
+        self.folder, self.graph, self.device = folder, graph, device
+        self.watch, self.should_stop = watch, should_stop
+        self.config, settings = config.training, config.training
+        entities, relations = len(graph.entities), len(graph.relations)
+        model = GoldE(config.model, entities, relations, seed=settings.seed)
+        self.model = model.to(device, getattr(torch, settings.precision))
+        self.sampler = Sampler(
+            graph.train,
+            entities,
+            relations,
+            batch_size=_set(settings.batch_size),
+            negatives=_set(settings.negatives),
+            subsampling=settings.subsampling,
+            seed=settings.seed,
+            device=device,
+        )
+        self.optimiser = torch.optim.Adam(self.model.parameters(), lr=0.0, fused=True)
+        self.steps, self.validate_every = _set(settings.steps), _set(settings.validate_every)
+        self.valid = _sample(graph.valid, settings.validate_limit, settings.seed)
+        self.digest = _identity(config, graph, device)
+        self.progress, self.best = Progress(), None  # type: tuple[Progress, dict[str, Tensor] | None]
+        self.started = time.monotonic()
+        if folder.checkpoint.is_file():
+            self.progress, self.best = checkpoint.load(
+                folder.checkpoint, self.model, self.optimiser, self.digest
+            )
+        self._trim_log()
+
+    def run(self) -> None:
+        """Steps until the end, the patience or a wish to stop."""
+        saved = shown = time.monotonic()
+        self.started -= self.progress.seconds
+        shown_step = self.progress.step
+        while not self._is_over():
+            step = self.progress.step
+            loss = self._step(step)
+            self.progress.step = step + 1
+            logs = (step + 1) % self.config.log_every == 0 or step + 1 == self.steps
+            if logs or self.device.type == "cpu":
+                self._refuse_divergence(step, loss)
+            if logs:
+                now = time.monotonic()
+                rate = (step + 1 - shown_step) / max(now - shown, 1e-9)
+                shown, shown_step = now, step + 1
+                self._report(step + 1, loss.item(), rate)
+            if self._validation_is_due():
+                self._validate()
+            if self.should_stop():
+                self._save_checkpoint()
+                raise StoppedError(f"stopped after step {self.progress.step} of {self.steps}")
+            if time.monotonic() - saved >= self.config.checkpoint_seconds:
+                self._save_checkpoint()
+                saved = time.monotonic()
+        self._finish()
+
+    def _is_over(self) -> bool:
+        return (
+            self.progress.step >= self.steps
+            or self.progress.worse >= self.config.patience  # also right after resuming
+        )
+
+    def _step(self, step: int) -> Tensor:
+        rate = learning_rate(
+            step,
+            steps=self.steps,
+            peak=self.config.learning_rate,
+            warmup=self.config.warmup,
+        )
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.zero_grad()
+        loss = step_loss(self.model, self.sampler, step, self.config)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip)
+        self.optimiser.step()
+        return loss.detach()
+
+    def _validation_is_due(self) -> bool:
+        if not len(self.valid) or not self.validate_every:
+            return False
+        return self.progress.step % self.validate_every == 0 or self.progress.step == self.steps
+
+    def _validate(self) -> None:
+        with torch.no_grad():
+            ranks = rank_triples(
+                self.model.scorer(), self.graph, self.valid, device=self.device
+            ).realistic
+        mrr = ranks.reciprocal().mean().item()
+        progress = self.progress
+        progress.validations.append({"step": progress.step, "mrr": mrr})
+        self.folder.append_log(step=progress.step, validation_mrr=mrr)
+        if mrr > progress.best_mrr:
+            progress.best_mrr, progress.best_step, progress.worse = mrr, progress.step, 0
+            self.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
+        else:
+            progress.worse += 1
+
+    def _report(self, step: int, loss: float, rate: float) -> None:
+        elapsed = time.monotonic() - self.started
+        newest = self.progress.validations[-1]["mrr"] if self.progress.validations else None
+        queries = rate * self.sampler.batch_size
+        self.folder.append_log(
+            step=step, loss=loss, queries_per_second=round(queries), seconds=round(elapsed, 2)
+        )
+        self.watch(Report(step, self.steps, loss, queries, (self.steps - step) / rate, newest))
+
+    def _refuse_divergence(self, step: int, loss: Tensor) -> None:
+        if torch.isfinite(loss):
+            return
+        kept = self.folder.checkpoint
+        last = f"the checkpoint {kept} is from before" if kept.is_file() else "no checkpoint yet"
+        raise DivergedError(
+            f"the loss became {loss.item()} at step {step + 1}; {last}. Try a lower "
+            "training.learning_rate or training.gradient_clip in a new run"
+        )
+
+    def _save_checkpoint(self) -> None:
+        if not all(torch.isfinite(p).all() for p in self.model.parameters()):
+            return  # the next loss will say so; the last good checkpoint stays
+        self.progress.seconds = time.monotonic() - self.started
+        checkpoint.save(
+            self.folder.checkpoint,
+            self.model,
+            self.optimiser,
+            self.best,
+            self.progress,
+            self.digest,
+        )
+
+    def _finish(self) -> None:
+        if self.best is not None:
+            self.model.load_state_dict(self.best)
+        self.folder.save_model(self.model)
+        self.folder.update_about(
+            finished=True,
+            seconds=round(time.monotonic() - self.started, 2),
+            steps=self.progress.step,
+            chosen_step=self.progress.best_step or self.progress.step,
+            validation=self.progress.validations,
+        )
+        self.folder.checkpoint.unlink(missing_ok=True)
+
+    def _trim_log(self) -> None:
+        """Forget log lines written after the checkpoint that training goes on from."""
+        if not self.folder.log.is_file():
+            return
+        lines = self.folder.log.read_text(encoding="utf-8").splitlines()
+        kept = [line for line in lines if _logged_step(line) <= self.progress.step]
+        write_text(self.folder.log, "".join(line + "\n" for line in kept))
+
+
+def _logged_step(line: str) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError):
+        return float("inf")  # a line cut short by a kill
+
+
+def _sample(triples: Tensor, limit: int, seed: int) -> Tensor:
+    """At most ``limit`` facts, always the same ones."""
+    if len(triples) <= limit:
+        return triples
+    order = torch.randperm(len(triples), generator=torch.Generator().manual_seed(seed))
+    return triples[order[:limit]]
+
+
+def _identity(config: Config, graph: KnowledgeGraph, device: torch.device) -> str:
+    """What a checkpoint must agree with: settings and data."""
+    return hashlib.sha256((config.to_toml() + graph.digest + device.type).encode()).hexdigest()
+
+
+def _set(value: int | None) -> int:
+    assert value is not None, "open settings are resolved before training"
+    return value
