@@ -89,7 +89,9 @@ class RunFolder:
         return KnowledgeGraph(
             Vocabulary(names["entities"], "entity"),
             Vocabulary(names["relations"], "relation"),
-            *(triples[split].long() for split in SPLITS),
+            train=triples["train"].long(),
+            valid=triples["valid"].long(),
+            test=triples["test"].long(),
             name=about["graph"],
         )
 
