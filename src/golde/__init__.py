@@ -1,5 +1,52 @@
 """GoldE: knowledge-graph completion in products of curved spaces."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from golde._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from golde.api import load_run, train
+    from golde.config import Config
+    from golde.data import KnowledgeGraph, load_graph
+    from golde.errors import GoldeError
+    from golde.geometry import Signature
+    from golde.inference import Prediction, Query, Run
+
+__all__ = [
+    "Config",
+    "GoldeError",
+    "KnowledgeGraph",
+    "Prediction",
+    "Query",
+    "Run",
+    "Signature",
+    "__version__",
+    "load_graph",
+    "load_run",
+    "train",
+]
+
+_HOMES = {
+    "Config": "golde.config",
+    "GoldeError": "golde.errors",
+    "KnowledgeGraph": "golde.data",
+    "Prediction": "golde.inference",
+    "Query": "golde.inference",
+    "Run": "golde.inference",
+    "Signature": "golde.geometry",
+    "load_graph": "golde.data",
+    "load_run": "golde.api",
+    "train": "golde.api",
+}
+"""Where each public name lives; it is imported when first asked for, so ``import golde`` is quick."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'golde' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,101 @@
+"""Embeddings and relation maps for other tools, with their names.
+
+safetensors, npz   everything: ``entity`` (E, numbers), and for the i-th group of the signature the
+                   maps of all relations as ``relation.i.NAME``, with the constraints applied, ready
+                   for use: orthogonal matrices ``G`` or ``Q``, weights ``p``, boosts ``b``, ``beta``.
+                   With reciprocal relations, row r + R belongs to head queries of relation r.
+parquet, tsv       the entity table: a name and its numbers in each row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from golde.data.graph import KnowledgeGraph
+from golde.errors import GoldeError
+from golde.inference.tables import pyarrow_for, replacing, tsv_line
+from golde.models import GoldE
+from golde.runs.atomic import write_tensors
+
+_ROWS = 1 << 14  # of the entity table turned into text or Parquet at a time
+_HEADER_LIMIT = 90_000_000  # bytes; readers of safetensors refuse headers above 100 MB
+
+
+def export(model: GoldE, graph: KnowledgeGraph, path: Path, format: str) -> None:
+    """Write the model to ``path`` in one of ``FORMATS``."""
+    if format not in FORMATS:
+        raise GoldeError(f"unknown export format {format!r}; use one of {', '.join(FORMATS)}")
+    FORMATS[format](model, graph, path)
+
+
+@torch.no_grad()
+def tensors(model: GoldE) -> dict[str, Tensor]:
+    """All that scores depend on, by name, on the CPU."""
+    found = {name: p.detach() for name, p in model.named_parameters(recurse=False)}
+    directions = torch.arange(
+        model.relations * (2 if model.config.reciprocal else 1), device=model.entity.device
+    )
+    for i, group in enumerate(model.geometries):
+        maps = group.maps(directions)
+        found |= {f"relation.{i}.{name}": value for name, value in maps._asdict().items()}
+    return {name: value.cpu() for name, value in found.items()}
+
+
+def _safetensors(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
+    about = {
+        "signature": str(model.signature),
+        "reciprocal": model.config.reciprocal,
+        "entities": graph.entities.names,
+        "relations": graph.relations.names,
+    }
+    if len(json.dumps(about)) > _HEADER_LIMIT:
+        raise GoldeError(
+            f"the names of {len(graph.entities)} entities do not fit the header of a safetensors "
+            "file; export npz or parquet"
+        )
+    with replacing(path) as partial:
+        write_tensors(partial, tensors(model), about)
+
+
+def _npz(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
+    arrays = {name: value.numpy() for name, value in tensors(model).items()}
+    arrays["entities"] = np.array(graph.entities.names, dtype=np.str_)
+    arrays["relations"] = np.array(graph.relations.names, dtype=np.str_)
+    arrays["signature"] = np.array(str(model.signature))
+    with replacing(path) as partial, partial.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def _parquet(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
+    pyarrow = pyarrow_for("exporting Parquet")
+    table = model.entity.detach().cpu().numpy()
+    numbers = pyarrow.list_(pyarrow.from_numpy_dtype(table.dtype))
+    schema = pyarrow.schema([("name", pyarrow.string()), ("embedding", numbers)])
+    with replacing(path) as partial, pyarrow.parquet.ParquetWriter(partial, schema) as writer:
+        for start in range(0, len(table), _ROWS):
+            rows = table[start : start + _ROWS]
+            names = pyarrow.array(graph.entities[start : start + _ROWS], pyarrow.string())
+            offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
+            lists = pyarrow.ListArray.from_arrays(offsets, rows.ravel())
+            writer.write_batch(pyarrow.record_batch([names, lists], schema))
+
+
+def _tsv(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
+    table = model.entity.detach().cpu().numpy()
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+        for name, row in zip(graph.entities, table, strict=True):
+            file.write(tsv_line((name, *row)))  # numpy prints the shortest text that reads back
+
+
+FORMATS: dict[str, Callable[[GoldE, KnowledgeGraph, Path], None]] = {
+    "safetensors": _safetensors,
+    "npz": _npz,
+    "parquet": _parquet,
+    "tsv": _tsv,
+}
