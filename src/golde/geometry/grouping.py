@@ -19,7 +19,7 @@ class Grouping:
 
     def __init__(self, index: Tensor, count: int) -> None:
         self.index = index  # (B,)
-        self.width = min(MAX_WIDTH, max(1, len(index) // count))
+        self.width = min(MAX_WIDTH, max(1, len(index) // max(1, count)))
         sizes = torch.bincount(index, minlength=count)
         tiles = (sizes + self.width - 1) // self.width
         order = torch.argsort(index, stable=True)
@@ -44,7 +44,7 @@ class Grouping:
         padded = torch.cat((x.flatten(1), x.new_zeros(1, x.shape[1] * x.shape[2])))
         tiles = gather(padded, self.source).view(-1, self.width, *x.shape[1:])  # (T, width, M, K)
         moved = tiles.transpose(1, 2) @ gather(G, self.relation).mT  # (T, M, width, K)
-        flat = moved.transpose(1, 2).reshape(len(self.source), -1)
+        flat = moved.transpose(1, 2).flatten(0, 1).flatten(1)
         return gather(flat, self.slot).view(x.shape)
 
 
