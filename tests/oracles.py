@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from golde.geometry.contract import Geometry
+from golde.geometry import Geometry, Grouping
 from golde.geometry.rotation import Rotation
-from golde.kernels import pairwise
+from golde.kernels import Core, pairwise
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -95,14 +95,19 @@ def block_one(Q: Tensor) -> Tensor:
     return torch.block_diag(torch.ones(1, 1, dtype=Q.dtype), Q)
 
 
+def ask(group: Geometry, head: Tensor, maps: Any) -> Core:
+    """The query side of heads (B, M, K) that take the maps in turn (or all the one map)."""
+    index = torch.arange(len(head)) % len(maps[0])
+    return group.query(head, maps, Grouping(index, len(maps[0])))
+
+
 def distances(
     group: Geometry, head: Tensor, tail: Tensor, relation: int, *, back: bool = False
 ) -> Tensor:
     """``Σ_m d_m(G_r h, t)`` of every head (B, M, K) with every tail (N, M, K); ``back`` takes G⁻¹."""
     maps = group.maps(torch.tensor([relation]))
     maps = group.inverse(maps) if back else maps
-    gathered = type(maps)(*(part.expand(len(head), *part.shape[1:]) for part in maps))
-    return pairwise(group.query(head, gathered), group.candidate(tail), group.finish, 1)
+    return pairwise(ask(group, head, maps), group.candidate(tail), group.finish, 1)
 
 
 def randomised(group: nn.Module, *, seed: int, scale: float = 0.7) -> Any:

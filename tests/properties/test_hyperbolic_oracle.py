@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from mpmath import mpf
 from torch import Tensor
 
+from golde.geometry import Grouping
 from golde.geometry.hyperbolic import Hyperbolic, HyperbolicMap, exp_map
 from golde.kernels import paired, pairwise
 from golde.kernels.finish import DISTANCE_FLOOR
 
 mpmath.mp.dps = 120  # sinh²(45) ≈ 10³⁸ cancels in acosh: 50 digits would leave too few
+ONE = Grouping(torch.tensor([0]), 1)  # one query, one relation
 DTYPES = (torch.float32, torch.float64)
 
 
@@ -123,9 +125,8 @@ def test_distance_is_exact_up_to_its_floor_with_finite_gradients(
     inputs = [x.requires_grad_() for x in case.tensors(dtype)]
     head, tail, b, beta = inputs
     eye = torch.eye(3, dtype=dtype).expand(1, 1, 3, 3)
-    query = Hyperbolic.query(
-        head.view(1, 1, 3), HyperbolicMap(eye, b.view(1, 1, 3), beta.view(1, 1))
-    )
+    maps = HyperbolicMap(eye, b.view(1, 1, 3), beta.view(1, 1))
+    query = Hyperbolic.query(head.view(1, 1, 3), maps, ONE)
     candidate = Hyperbolic.candidate(tail.view(1, 1, 3))
     true = exact_distance(head, tail, b, beta)
     for distance in (pairwise, paired):
@@ -166,7 +167,7 @@ def test_distance_to_the_origin_is_the_norm_with_unit_gradient(
         torch.full((1, 1), 0.05, dtype=dtype),
     )
     for head, tail in ((far, origin), (origin, far)):
-        query = Hyperbolic.query(head.view(1, 1, 2), maps)
+        query = Hyperbolic.query(head.view(1, 1, 2), maps, ONE)
         d = pairwise(query, Hyperbolic.candidate(tail.view(1, 1, 2)), Hyperbolic.finish, 1).sum()
         (gradient,) = torch.autograd.grad(d, far)
         torch.testing.assert_close(d, far.norm(), rtol=1e-4, atol=0)
