@@ -1,0 +1,121 @@
+"""One schema: TOML in and out, ``--set``, and errors that name the fix."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from golde.config import Config, ModelConfig, TrainingConfig
+from golde.data.graph import KnowledgeGraph
+from golde.errors import ConfigError
+from golde.training.defaults import resolve
+
+positive_floats = st.floats(1e-6, 1e3)
+configs = st.builds(
+    Config,
+    model=st.builds(
+        ModelConfig,
+        signature=st.none() | st.sampled_from(["E8", "P8x8 Q9x8"]),
+        reflections=st.sampled_from(["k", "k-1", "alternating"]),
+        block=st.none() | st.integers(1, 8),
+        norm=st.sampled_from([1, 2]),
+        weights=st.dictionaries(st.sampled_from(["E", "P", "Q"]), positive_floats),
+        init_scale=st.none() | positive_floats,
+    ),
+    training=st.builds(
+        TrainingConfig,
+        loss=st.sampled_from(["self-adversarial", "cross-entropy"]),
+        steps=st.none() | st.integers(1, 10**9),
+        learning_rate=positive_floats,
+        subsampling=st.booleans(),
+    ),
+)
+
+
+@given(configs)
+def test_toml_reads_back_what_it_wrote(config: Config) -> None:
+    assert Config.from_dict(tomllib.loads(config.to_toml())) == config
+
+
+def test_overrides_lie_on_top_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text('[model]\nsignature = "E4"\nnorm = 2\n[training]\nsteps = 10\n', "utf-8")
+    config = Config.load(path, ["training.steps=20", "model.bias = true"])
+    assert (config.model.signature, config.model.norm, config.model.bias) == ("E4", 2, True)
+    assert config.training == TrainingConfig(steps=20)
+
+
+@pytest.mark.parametrize(
+    ("override", "section", "key", "value"),
+    [
+        ("training.learning_rate=3e-3", "training", "learning_rate", 0.003),
+        ("training.loss=cross-entropy", "training", "loss", "cross-entropy"),
+        ('training.loss="cross-entropy"', "training", "loss", "cross-entropy"),
+        ("model.signature=P8x8 Q9x8", "model", "signature", "P8x8 Q9x8"),
+        ("model.reciprocal=false", "model", "reciprocal", False),
+        ("model.reflections=k-1", "model", "reflections", "k-1"),
+        ("model.weights.P=0.5", "model", "weights", {"P": 0.5}),
+        ("model.weights={P = 0.5, Q = 2}", "model", "weights", {"P": 0.5, "Q": 2.0}),
+    ],
+)
+def test_set_reads_values_without_quotes(override: str, section: str, key: str, value: Any) -> None:
+    assert getattr(getattr(Config.load(overrides=[override]), section), key) == value
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("training.step=5", "unknown key 'training.step'; did you mean 'training.steps'"),
+        ("model.learning_rate=1", "did you mean 'training.learning_rate'"),
+        ("modle.norm=1", "unknown section 'modle'; did you mean 'model'"),
+        ("training.zzz=1", "unknown key 'training.zzz'; (did you mean|known are)"),
+        ("training.loss=crossentropy", "training.loss = 'crossentropy'.*'cross-entropy'"),
+        ("training.steps=many", "training.steps = 'many' is not valid: .*integer"),
+        ("training.steps=0", "training.steps = 0 is not valid: .*greater than or equal to 1"),
+        ("training.warmup=nan", "training.warmup = nan is not valid: .*finite"),
+        ("model.norm=3", "model.norm = 3 is not valid: it should be 1 or 2"),
+        ("model.weights.P=0", "model.weights.P = 0 is not valid: .*greater than 0"),
+        ("model=3", "write section.key=value"),
+        ("training.steps", "write section.key=value"),
+        ("training.=5", "write section.key=value"),
+        ("training.steps.more=5", "training.steps"),
+    ],
+)
+def test_errors_name_the_key_and_the_closest_valid_one(override: str, named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        Config.load(overrides=[override])
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (b"[model\n", "a.toml: cannot read the configuration: .*line 1"),
+        (b"\xff\xfe", "a.toml: cannot read the configuration"),
+        (b"model = 3\n", "a.toml: 'model' is a section, not a value"),
+        (b"[training]\nsteps = 5\nstep = 6\n", "a.toml: unknown key 'training.step'"),
+        (None, "a.toml: cannot read the configuration: .*No such file"),
+    ],
+)
+def test_errors_name_the_file(tmp_path: Path, text: bytes | None, named: str) -> None:
+    path = tmp_path / "a.toml"
+    if text is not None:
+        path.write_bytes(text)
+    with pytest.raises(ConfigError, match=named):
+        Config.load(path)
+
+
+def test_a_resolved_configuration_leaves_nothing_open_and_keeps_what_was_chosen() -> None:
+    facts = [(f"e{i}", "next", f"e{i + 1}") for i in range(20)]
+    chosen = Config.load(overrides=["training.steps=7", "model.signature=E4"])
+    resolved = resolve(chosen, KnowledgeGraph.from_triples(facts))
+    assert (resolved.training.steps, resolved.model.signature) == (7, "E4")
+    by_default = resolve(Config(), KnowledgeGraph.from_triples(facts))
+    for section in (by_default.model, by_default.training):
+        left_open = {key for key, value in section if value is None}
+        assert left_open <= {"block", "init_scale"}  # these two mean what they say when unset
+    assert Config.from_dict(tomllib.loads(by_default.to_toml())) == by_default
