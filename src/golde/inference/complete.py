@@ -26,13 +26,13 @@ def complete(
 ) -> list[Prediction]:
     """The ``top`` most plausible facts in no split, best first; or so many of each relation.
 
-    Asked is every (head, relation) that train shows, about all tails: only an entity that heads facts
-    of the relation is known to be of the right kind (a river borders nothing by being near it in the
-    space), and all other pairs would cost relations times entities squared. Facts from an entity to
-    itself count only for relations that have such facts in train.
+    Every (head, relation) that train shows is asked for its tails, all entities being candidates: an
+    entity that heads facts of the relation is known to be of the right kind for it, while of the
+    others the model has never been told that they are not (no country is the capital of anything).
+    A fact from an entity to itself counts only where train has such facts of the relation.
 
-    Scores are minus distances in one space, so they can be compared across queries as they are. They
-    are those of the forward direction.
+    Scores are those of the forward direction: minus a distance (and plus biases, where the model has
+    them), so they are compared across queries as they are.
     """
     top = checked_top(top)
     names = graph.relations
@@ -99,13 +99,15 @@ class _Search:
 
     def _keep(self, scores: Tensor, facts: Tensor) -> None:
         """Merge, and trim to the best; of equal scores the lower relation, head, tail comes first."""
-        self.scores = torch.cat([self.scores, scores])
-        self.facts = torch.cat([self.facts, facts])
+        scores, facts = torch.cat([self.scores, scores]), torch.cat([self.facts, facts])
+        if len(scores) > self.top:  # sort only what can stay
+            good = scores >= scores.topk(self.top, sorted=False).values.min()
+            scores, facts = scores[good], facts[good]
         for column in (2, 0, 1):
-            order = self.facts[:, column].argsort(stable=True)
-            self.scores, self.facts = self.scores[order], self.facts[order]
-        self.scores, order = self.scores.sort(descending=True, stable=True)
-        self.scores, self.facts = self.scores[: self.top], self.facts[order[: self.top]]
+            order = facts[:, column].argsort(stable=True)
+            scores, facts = scores[order], facts[order]
+        order = scores.argsort(descending=True, stable=True)[: self.top]
+        self.scores, self.facts = scores[order], facts[order]
 
     def _names(self, fact: Tensor) -> tuple[str, str, str]:
         head, relation, tail = fact.tolist()

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
-from golde.inference.tables import pyarrow_for, replacing, tsv_line
+from golde.inference.tables import pyarrow, replacing, tsv_line
 from golde.models import GoldE
 from golde.runs.atomic import write_tensors
 
@@ -73,17 +73,17 @@ def _npz(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
 
 
 def _parquet(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
-    pyarrow = pyarrow_for("exporting Parquet")
+    arrow = pyarrow("exporting Parquet")
     table = model.entity.detach().cpu().numpy()
-    numbers = pyarrow.list_(pyarrow.from_numpy_dtype(table.dtype))
-    schema = pyarrow.schema([("name", pyarrow.string()), ("embedding", numbers)])
-    with replacing(path) as partial, pyarrow.parquet.ParquetWriter(partial, schema) as writer:
+    numbers = arrow.list_(arrow.from_numpy_dtype(table.dtype))
+    schema = arrow.schema([("name", arrow.string()), ("embedding", numbers)])
+    with replacing(path) as partial, arrow.parquet.ParquetWriter(partial, schema) as writer:
         for start in range(0, len(table), _ROWS):
             rows = table[start : start + _ROWS]
-            names = pyarrow.array(graph.entities[start : start + _ROWS], pyarrow.string())
+            names = arrow.array(graph.entities[start : start + _ROWS], arrow.string())
             offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
-            lists = pyarrow.ListArray.from_arrays(offsets, rows.ravel())
-            writer.write_batch(pyarrow.record_batch([names, lists], schema))
+            lists = arrow.ListArray.from_arrays(offsets, rows.ravel())
+            writer.write_batch(arrow.record_batch([names, lists], schema))
 
 
 def _tsv(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:

@@ -16,8 +16,7 @@ from golde.models import GoldE
 
 KNOWN = ("keep", "drop", "mark")
 
-PAIRS_AT_ONCE = 1 << 14
-"""Facts scored at a time where each has a query of its own."""
+_PAIRS_AT_ONCE = 1 << 14  # facts scored at a time where each needs a transformed query of its own
 
 
 class Predictor:
@@ -35,72 +34,70 @@ class Predictor:
         if known not in KNOWN:
             raise GoldeError(f"known is {known!r}; it must be one of {', '.join(KNOWN)}")
         self.model, self.graph, self.top, self.known = model, graph, checked_top(top), known
-        self.candidates = None if candidates is None else sorted(set(candidates))
-        if self.candidates == []:
+        self.candidates = None if candidates is None else set(candidates)
+        if self.candidates == set():
             raise GoldeError("the list of candidates is empty; name at least one, or leave it out")
 
     def stream(self, queries: Sequence[Query]) -> Iterator[list[Prediction]]:
-        """The answers to each query, best first, a block of queries at a time."""
-        rows, _ = block_shape(len(queries) or 1, len(self.graph.entities))
+        """The answers to each query, best first; every name is looked up before the first answer."""
+        if not queries:
+            return
+        ids = torch.tensor([query_ids(self.graph, query) for query in queries])  # (n, 3)
+        rows, _ = block_shape(
+            len(queries), max(len(self.graph.entities), len(self.graph.relations))
+        )
         for start in range(0, len(queries), rows):
-            yield from self._block(queries[start : start + rows])
+            yield from self._block(queries[start : start + rows], ids[start : start + rows])
 
     @torch.no_grad()
-    def _block(self, queries: Sequence[Query]) -> list[list[Prediction]]:
-        of_relations = [i for i, query in enumerate(queries) if query.relation is None]
-        of_entities = [i for i, query in enumerate(queries) if query.relation is not None]
+    def _block(self, queries: Sequence[Query], ids: Tensor) -> list[list[Prediction]]:
         answers: dict[int, list[Prediction]] = {}
-        if of_entities:
-            asked = [queries[i] for i in of_entities]
-            answers |= zip(of_entities, self._entities(asked), strict=True)
-        if of_relations:
-            asked = [queries[i] for i in of_relations]
-            answers |= zip(of_relations, self._relations(asked), strict=True)
+        of_relations = ids[:, 1] < 0
+        for which, find in ((~of_relations, self._entities), (of_relations, self._relations)):
+            places = which.nonzero()[:, 0].tolist()
+            if places:
+                found = find([queries[i] for i in places], ids[places])
+                answers.update(zip(places, found, strict=True))
         return [answers[i] for i in range(len(queries))]
 
-    def _entities(self, queries: Sequence[Query]) -> list[list[Prediction]]:
+    def _entities(self, queries: Sequence[Query], ids: Tensor) -> list[list[Prediction]]:
         """Tails of (head, relation, ?) and heads of (?, relation, tail)."""
-        graph, model, names = self.graph, self.model, self.graph.entities
-        entity, direction = query_ids(graph, queries)
-        pool = self._pool(names)
-        row = answer = torch.empty(0, dtype=torch.int64)
+        graph, names = self.graph, self.graph.entities
+        head, relation, tail = ids.unbind(1)
+        entity = torch.where(head < 0, tail, head)
+        direction = relation + (head < 0) * len(graph.relations)
+        pool, device = self._pool(names), self.model.entity.device
+        row = answer = entity.new_empty(0)
         if self.known == "drop":
             row, answer = graph.known().answers(entity, direction)
-        device = model.entity.device
-        asked = entity.to(device), direction.to(device)
-        best = None
-        _, columns = block_shape(len(queries), len(pool))
-        for part in pool.split(columns):
-            scores = model.score(*asked, part.to(device))
+        best = ids.new_empty(len(ids), 0, dtype=self.model.entity.dtype), ids.new_empty(len(ids), 0)
+        for part in pool.split(block_shape(len(ids), len(pool))[1]):
+            scores = self.model.score(entity.to(device), direction.to(device), part.to(device))
             if (at := non_finite(scores)) is not None:
                 fact = queries[at[0]].answered(names[int(part[at[1]])])
                 raise diverged(fact, float(scores[at]))
             place = torch.searchsorted(part, answer).clamp(max=len(part) - 1)
             here = part[place] == answer
             scores[row[here].to(device), place[here].to(device)] = -torch.inf
-            values, found = top_k(scores, self.top)
-            more = values.cpu(), part[found.cpu()]
-            best = more if best is None else merge(best, more, self.top)
-        assert best is not None, "there is at least one candidate"
+            values, columns = top_k(scores, self.top)
+            best = merge(best, (values.cpu(), part[columns.cpu()]), self.top)
         splits = self._splits(entity.unsqueeze(1), direction.unsqueeze(1), best[1])
-        return self._in_words(queries, names, *best, splits)
+        return _in_words(queries, names, *best, splits)
 
-    def _relations(self, queries: Sequence[Query]) -> list[list[Prediction]]:
+    def _relations(self, queries: Sequence[Query], ids: Tensor) -> list[list[Prediction]]:
         """Relations of (head, ?, tail), by their forward scores."""
         graph, names = self.graph, self.graph.relations
-        head = graph.entities.ids(query.head or "" for query in queries).unsqueeze(1)
-        tail = graph.entities.ids(query.tail or "" for query in queries).unsqueeze(1)
+        head, _, tail = ids.unsqueeze(2).unbind(1)  # (B, 1)
         pool = self._pool(names)
-        scores = score_triples(
-            self.model, torch.stack(torch.broadcast_tensors(head, pool, tail), -1).view(-1, 3)
-        ).view(len(queries), len(pool))
+        facts = torch.stack(torch.broadcast_tensors(head, pool, tail), 2)  # (B, N, 3)
+        scores = score_triples(self.model, facts.flatten(0, 1)).view(facts.shape[:2])
         if (at := non_finite(scores)) is not None:
             raise diverged(queries[at[0]].answered(names[int(pool[at[1]])]), float(scores[at]))
         if self.known == "drop":
             scores = scores.masked_fill(graph.known().contains(head, pool, tail), -torch.inf)
-        values, found = top_k(scores, self.top)
-        relation = pool[found]
-        return self._in_words(queries, names, values, relation, self._splits(head, relation, tail))
+        values, columns = top_k(scores, self.top)
+        relation = pool[columns]
+        return _in_words(queries, names, values, relation, self._splits(head, relation, tail))
 
     def _pool(self, names: Vocabulary) -> Tensor:
         """Ids of the candidates, ascending."""
@@ -117,40 +114,21 @@ class Predictor:
         names = (*SPLITS, None)
         return [[names[i] for i in row] for row in found.tolist()]
 
-    def _in_words(
-        self,
-        queries: Sequence[Query],
-        names: Vocabulary,
-        scores: Tensor,
-        answers: Tensor,
-        splits: list[list[str | None]],
-    ) -> list[list[Prediction]]:
-        rows = zip(queries, scores.tolist(), answers.tolist(), splits, strict=True)
-        return [
-            [
-                Prediction(*query.answered(names[answer]), score, split)
-                for score, answer, split in zip(*columns, strict=True)
-                if score > -torch.inf  # dropped
-            ]
-            for query, *columns in rows
-        ]
 
-
-def query_ids(graph: KnowledgeGraph, queries: Sequence[Query]) -> tuple[Tensor, Tensor]:
-    """Entity and direction of queries for tails or heads."""
-    entity = graph.entities.ids(
-        (query.tail if query.head is None else query.head) or "" for query in queries
+def query_ids(graph: KnowledgeGraph, query: Query) -> tuple[int, int, int]:
+    """Head, relation and tail of a query, −1 for the unknown."""
+    return (
+        -1 if query.head is None else graph.entities.id(query.head),
+        -1 if query.relation is None else graph.relations.id(query.relation),
+        -1 if query.tail is None else graph.entities.id(query.tail),
     )
-    relation = graph.relations.ids(query.relation or "" for query in queries)
-    asks_heads = torch.tensor([query.head is None for query in queries])
-    return entity, relation + asks_heads * len(graph.relations)
 
 
 @torch.no_grad()
 def score_triples(model: GoldE, triples: Tensor) -> Tensor:
     """Forward scores of any number of facts (n, 3), on the CPU, in bounded memory."""
     device = model.entity.device
-    parts = [model.score_triples(part.to(device)).cpu() for part in triples.split(PAIRS_AT_ONCE)]
+    parts = [model.score_triples(part.to(device)).cpu() for part in triples.split(_PAIRS_AT_ONCE)]
     return torch.cat(parts)
 
 
@@ -159,3 +137,21 @@ def checked_top(top: int) -> int:
     if top < 1:
         raise GoldeError(f"top is {top}; ask for at least 1")
     return top
+
+
+def _in_words(
+    queries: Sequence[Query],
+    names: Vocabulary,
+    scores: Tensor,
+    answers: Tensor,
+    splits: list[list[str | None]],
+) -> list[list[Prediction]]:
+    """Rows of scores, answers and splits as predictions, without those dropped (−∞)."""
+    return [
+        [
+            Prediction(*query.answered(names[answer]), score, split)
+            for score, answer, split in zip(*columns, strict=True)
+            if score > -torch.inf
+        ]
+        for query, *columns in zip(queries, scores.tolist(), answers.tolist(), splits, strict=True)
+    ]

@@ -16,7 +16,7 @@ _FEWEST_ROWS = 8  # with fewer queries a block, cutting the candidates is the be
 def block_shape(queries: int, candidates: int) -> tuple[int, int]:
     """How many queries and how many candidates to score at a time."""
     rows = min(queries, max(_FEWEST_ROWS, SCORES_AT_ONCE // candidates))
-    return rows, min(candidates, SCORES_AT_ONCE // rows)
+    return rows, min(candidates, SCORES_AT_ONCE // max(rows, _FEWEST_ROWS))
 
 
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:

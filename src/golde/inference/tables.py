@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from golde.errors import GoldeError, MissingExtraError
+
+Rows = Sequence[Sequence[object]]
 
 _BREAKS = frozenset("\t\n\r")
 
@@ -23,74 +25,56 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         why = error.strerror or error
         raise GoldeError(
-            f"{path}: cannot be written: {why}; check the folder and its rights"
+            f"{path}: cannot be written: {why}; check the path and its rights"
         ) from None
     finally:
         partial.unlink(missing_ok=True)
 
 
-def pyarrow_for(what: str) -> Any:
-    """The pyarrow package with its Parquet part, or an error that names the extra."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError(what, "tables") from None
-    return pyarrow
-
-
-def tsv_line(cells: Iterable[object]) -> str:
-    """Cells on one line; a name that would break it is an error."""
-    texts = ["" if cell is None else str(cell) for cell in cells]
-    for text in texts:
-        if not _BREAKS.isdisjoint(text):
-            raise GoldeError(f"{text!r} holds a tab or line break, which TSV cannot; write Parquet")
-    return "\t".join(texts) + "\n"
-
-
-class Table:
-    """Rows written as they come, under named columns of one type each: str, int or float."""
-
-    def __init__(self, columns: dict[str, type], file: TextIO | Path) -> None:
-        self._columns = columns
-        if isinstance(file, Path):
-            self._text = None
-            pyarrow = pyarrow_for("writing Parquet")
-            types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
-            self._schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
-            self._parquet = pyarrow.parquet.ParquetWriter(file, self._schema)
-        else:
-            self._text = file
-            file.write(tsv_line(columns))
-
-    def write(self, rows: Sequence[Sequence[object]]) -> None:
-        """Add a block of rows."""
-        if self._text is not None:
-            self._text.writelines(map(tsv_line, rows))
-        elif rows:
-            columns = dict(zip(self._columns, map(list, zip(*rows, strict=True)), strict=True))
-            pyarrow = pyarrow_for("writing Parquet")
-            self._parquet.write_batch(pyarrow.RecordBatch.from_pydict(columns, self._schema))
-
-    def close(self) -> None:
-        """Finish a Parquet file."""
-        if self._text is None:
-            self._parquet.close()
-
-
 @contextmanager
-def open_table(path: Path, columns: dict[str, type]) -> Iterator[Table]:
-    """A new table at ``path``, its kind given by the suffix; it appears when it is complete."""
+def open_table(path: Path, columns: dict[str, type]) -> Iterator[Callable[[Rows], None]]:
+    """A function that adds rows to a new table, under columns of type str, int or float.
+
+    The suffix of the path says whether it is TSV or Parquet. The file appears when it is complete.
+    """
     suffix = path.suffix.lower()
     if suffix not in (".tsv", ".parquet"):
         raise GoldeError(f"{path}: cannot tell the kind of table; name it .tsv or .parquet")
     with replacing(path) as partial:
-        if suffix == ".parquet":
-            table = Table(columns, partial)
-            try:
-                yield table
-            finally:
-                table.close()
-        else:
+        if suffix == ".tsv":
             with partial.open("w", encoding="utf-8", newline="\n") as file:
-                yield Table(columns, file)
+                file.write(tsv_line(columns))
+                yield lambda rows: file.writelines(map(tsv_line, rows))
+        else:
+            arrow = pyarrow(f"writing {path.name}")
+            types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
+            schema = arrow.schema([(name, types[kind]) for name, kind in columns.items()])
+            with arrow.parquet.ParquetWriter(partial, schema) as writer:
+                yield lambda rows: writer.write_batch(
+                    arrow.record_batch(
+                        [
+                            arrow.array([row[i] for row in rows], kind)
+                            for i, kind in enumerate(schema.types)
+                        ],
+                        schema,
+                    )
+                )
+
+
+def tsv_line(cells: Iterable[object]) -> str:
+    """Cells on one line, None as nothing; a name that would break the line is an error."""
+    texts = ["" if cell is None else str(cell) for cell in cells]
+    for text in texts:
+        if not _BREAKS.isdisjoint(text):
+            raise GoldeError(f"{text!r} holds a tab or line break, which TSV cannot; use Parquet")
+    return "\t".join(texts) + "\n"
+
+
+def pyarrow(wish: str) -> Any:
+    """The pyarrow package with its Parquet part, or an error that names the extra."""
+    try:
+        import pyarrow as arrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError(wish, "tables") from None
+    return arrow
