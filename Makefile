@@ -38,5 +38,10 @@ unit: $(VENV)/.installed-dev
 test-slow: $(VENV)/.installed-dev   ## kills, several processes, learned patterns over seeds
 	$(BIN)/python -m pytest -m slow
 
+wheels-for-gpu: $(BIN)/python   ## unpack what a GPU machine without network may lack (Python 3.12)
+	$(PIP) --no-deps --upgrade --target .carry/site --python-version 3.12 --only-binary=:all: \
+	  annotated-doc annotated-types hypothesis mpmath pydantic pydantic-core==2.50.4 \
+	  sortedcontainers tomli-w typing-extensions typing-inspection
+
 clean:           ## remove what was built
 	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache
