@@ -1,49 +1,92 @@
-"""Losses as reductions over a candidate axis."""
+"""Losses as reductions over a candidate axis, which may be split into parts.
+
+Each loss first reduces the candidates it is given to a few numbers a query. Reductions of different
+parts of the axis merge into that of the whole; a part without a live candidate is neutral.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 
+class Adversarial(NamedTuple):
+    """``log Σ_n exp(α s_n)``, a constant of the step, and ``Σ_n p_n log σ(−γ − s_n)``; (B,) each."""
+
+    log_weight: Tensor
+    wrong: Tensor
+
+    @classmethod
+    def of(
+        cls, negative: Tensor, masked: Tensor, *, margin: float, temperature: float
+    ) -> Adversarial:
+        """Reduce scores (B, N) where not ``masked``; ``p = softmax(α s)`` is held constant."""
+        logits = (temperature * negative.detach()).masked_fill_(masked, -torch.inf)
+        top = _finite(logits.amax(1))
+        p = logits.sub_(top.unsqueeze(1)).exp_()
+        total = p.sum(1)  # at least exp 0 = 1 where anything is live
+        wrong = (p * logsigmoid(-margin - negative)).sum(1) / total.clamp_min(1)
+        return cls(top + total.log(), wrong)
+
+    @classmethod
+    def merge(cls, parts: Sequence[Adversarial]) -> Adversarial:
+        """The reduction of the whole axis from those of its parts."""
+        log_weights = torch.stack([part.log_weight for part in parts])
+        log_weight = torch.logsumexp(log_weights, 0)
+        share = torch.exp(log_weights - _finite(log_weight))
+        return cls(log_weight, (share * torch.stack([part.wrong for part in parts])).sum(0))
+
+
+class Softmax(NamedTuple):
+    """``log Σ_n exp s_n``, ``Σ_n s_n`` and the number of live candidates; (B,) each."""
+
+    log_sum: Tensor
+    total: Tensor
+    live: Tensor
+
+    @classmethod
+    def of(cls, negative: Tensor, masked: Tensor) -> Softmax:
+        """Reduce scores (B, N) where not ``masked``."""
+        return cls(
+            torch.logsumexp(negative.masked_fill(masked, -torch.inf), 1),
+            negative.masked_fill(masked, 0.0).sum(1),
+            (~masked).sum(1),
+        )
+
+    @classmethod
+    def merge(cls, parts: Sequence[Softmax]) -> Softmax:
+        """The reduction of the whole axis from those of its parts."""
+        log_sum, total, live = (torch.stack(column) for column in zip(*parts, strict=True))
+        return cls(torch.logsumexp(log_sum, 0), total.sum(0), live.sum(0))
+
+
 def self_adversarial(
-    positive: Tensor,
-    negative: Tensor,
-    masked: Tensor,
-    weight: Tensor,
-    *,
-    margin: float,
-    temperature: float,
+    positive: Tensor, negatives: Adversarial, weight: Tensor, *, margin: float
 ) -> Tensor:
     """``½ Σ_b w_b (−log σ(γ + s⁺_b) − Σ_n p_bn log σ(−γ − s_bn))``, ``p_b = softmax(α s_b)`` (Eq. 16).
 
-    ``positive`` (B,), ``negative`` and ``masked`` (B, N), ``weight`` (B,) adding up to one. The
-    self-adversarial weights p are constants of the step. A query without any live negative has no
+    ``positive`` (B,), ``weight`` (B,) adding up to one. A query without any live negative has no
     second term.
     """
-    right = logsigmoid(margin + positive)
-    logits = (temperature * negative.detach()).masked_fill(masked, -torch.inf)
-    adversarial = torch.softmax(logits, 1).nan_to_num(0.0)  # all masked: no weight at all
-    wrong = (adversarial * logsigmoid(-margin - negative)).sum(1)
-    return -(weight * (right + wrong)).sum() / 2
+    return -(weight * (logsigmoid(margin + positive) + negatives.wrong)).sum() / 2
 
 
 def cross_entropy(
-    positive: Tensor,
-    negative: Tensor,
-    masked: Tensor,
-    weight: Tensor,
-    *,
-    label_smoothing: float = 0.0,
+    positive: Tensor, negatives: Softmax, weight: Tensor, *, label_smoothing: float = 0.0
 ) -> Tensor:
-    """``Σ_b w_b (log Σ_{n ∪ +} exp s_bn − s⁺_b)``: softmax over the answer and its live negatives."""
-    live = negative.masked_fill(masked, -torch.inf)
-    everything = torch.cat((positive.unsqueeze(1), live), 1)
-    log_sum = torch.logsumexp(everything, 1)
-    target = positive
-    if label_smoothing:
-        count = (~masked).sum(1) + 1
-        mean = (positive + negative.masked_fill(masked, 0.0).sum(1)) / count
-        target = (1 - label_smoothing) * positive + label_smoothing * mean
-    return (weight * (log_sum - target)).sum()
+    """``Σ_b w_b (log Σ_{n ∪ +} exp s_bn − s⁺_b)``: softmax over the answer and its live negatives.
+
+    Label smoothing ε aims at ``(1 − ε) s⁺ + ε · mean of all s`` instead of s⁺.
+    """
+    mean = (positive + negatives.total) / (negatives.live + 1)
+    target = (1 - label_smoothing) * positive + label_smoothing * mean
+    return (weight * (torch.logaddexp(positive, negatives.log_sum) - target)).sum()
+
+
+def _finite(log_weight: Tensor) -> Tensor:
+    """Keeps ``−∞ − (−∞)`` from being NaN: nothing live then means no weight."""
+    return log_weight.clamp_min(torch.finfo(log_weight.dtype).min)

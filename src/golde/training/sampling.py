@@ -27,11 +27,11 @@ class Candidates(NamedTuple):
 
 
 def directed(triples: Tensor, relations: int) -> Tensor:
-    """Every fact asked both ways: rows (entity, direction, answer)."""
+    """Every fact asked both ways: columns entity, direction, answer as (3, 2n)."""
     head, relation, tail = triples.unbind(1)
-    asks_tail = torch.stack((head, relation, tail), 1)
-    asks_head = torch.stack((tail, relation + relations, head), 1)
-    return torch.cat((asks_tail, asks_head))
+    asks_tail = torch.stack((head, relation, tail))
+    asks_head = torch.stack((tail, relation + relations, head))
+    return torch.cat((asks_tail, asks_head), 1)
 
 
 class Sampler:
@@ -53,14 +53,15 @@ class Sampler:
         self.known = KnownFacts(train, entities, relations).to(device)
         self.facts = facts.to(device)
         self.entities, self.seed, self.device = entities, seed, device
-        self.batch_size = min(batch_size, len(facts))
-        self.negatives = entities if negatives == 0 else min(negatives, entities)
+        self.batch_size = min(batch_size, facts.shape[1])
+        self.takes_all = negatives == 0 or negatives >= entities
+        self.negatives = entities if self.takes_all else negatives
         self.weights = self._subsampling_weights(relations) if subsampling else None
         self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64, device=device)
 
     def batch(self, step: int) -> Batch:
         """Batch number ``step`` of an endless stream of reshuffled epochs."""
-        total = len(self.facts)
+        total = self.facts.shape[1]
         position = step * self.batch_size
         pieces, wanted = [], self.batch_size
         while wanted:
@@ -69,7 +70,7 @@ class Sampler:
             pieces.append(piece)
             position, wanted = position + len(piece), wanted - len(piece)
         rows = torch.cat(pieces)
-        entity, direction, answer = self.facts[rows].unbind(1)
+        entity, direction, answer = self.facts[:, rows]
         if self.weights is None:
             weight = torch.full((len(rows),), 1.0 / len(rows), device=self.device)
         else:
@@ -79,7 +80,7 @@ class Sampler:
 
     def candidates(self, step: int, batch: Batch) -> Candidates:
         """The shared negatives of step ``step``: uniform, or all entities when as many are wanted."""
-        if self.negatives == self.entities:
+        if self.takes_all:
             chosen = torch.arange(self.entities, device=self.device)
             repeated = torch.zeros(self.entities, dtype=torch.bool, device=self.device)
         else:
@@ -91,26 +92,26 @@ class Sampler:
         masked = repeated.expand(len(batch.entity), -1).clone()
         row, answer = self.known.answers(batch.entity, batch.direction)
         # Later draws of one entity are masked as repeats, so the first place is the only one to find.
-        place = torch.searchsorted(chosen, answer).clamp_max(len(chosen) - 1)
-        hit = chosen[place] == answer
+        place, hit = _find(answer, chosen)
         masked[row[hit], place[hit]] = True
         return Candidates(chosen, masked)
 
-    def is_known(self, batch: Batch, answer: Tensor) -> Tensor:
-        """Whether (query, answer) is a training fact, (B,)."""
-        return self.known.contains(batch.entity, batch.direction, answer)
+    def own_masked(self, batch: Batch, candidates: Candidates) -> Tensor:
+        """Whether each query's own entity is a known answer or was drawn already, (B,)."""
+        known = self.known.contains(batch.entity, batch.direction, batch.entity)
+        return known | _find(batch.entity, candidates.entity)[1]
 
     def _subsampling_weights(self, relations: int) -> Tensor:
         """``1/√(n(h,r) + n(t,r⁻¹) + 6)`` for every directed fact."""
-        entity, direction, answer = self.facts.unbind(1)
+        entity, direction, answer = self.facts
         opposite = (direction + relations) % (2 * relations)
         count = self.known.counts(entity, direction) + self.known.counts(answer, opposite)
         return (count + 6).float().rsqrt()
 
     def _permutation(self, epoch: int) -> Tensor:
         if epoch != self._epoch:
-            generator = self._generator(0, epoch)
-            self._order = torch.randperm(len(self.facts), generator=generator).to(self.device)
+            generator, total = self._generator(0, epoch), self.facts.shape[1]
+            self._order = torch.randperm(total, generator=generator).to(self.device)
             self._epoch = epoch
         return self._order
 
@@ -118,3 +119,9 @@ class Sampler:
         """A fresh generator for one counter of one stream: nothing depends on what was drawn before."""
         mixed = (self.seed * 1_000_003 + stream) * 0x9E3779B97F4A7C15 + counter * 0xBF58476D1CE4E5B9
         return torch.Generator().manual_seed(mixed % 2**63)
+
+
+def _find(wanted: Tensor, ordered: Tensor) -> tuple[Tensor, Tensor]:
+    """The first place of each wanted value in a sorted tensor, and whether it is there at all."""
+    place = torch.searchsorted(ordered, wanted).clamp_max(len(ordered) - 1)
+    return place, ordered[place] == wanted

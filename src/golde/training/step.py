@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from golde.config import TrainingConfig
 from golde.models import GoldE
-from golde.training.losses import cross_entropy, self_adversarial
+from golde.training.losses import Adversarial, Softmax, cross_entropy, self_adversarial
 from golde.training.regularisers import penalty
 from golde.training.sampling import Sampler
 
@@ -17,27 +18,28 @@ def step_loss(model: GoldE, sampler: Sampler, step: int, config: TrainingConfig)
     batch = sampler.batch(step)
     candidates = sampler.candidates(step, batch)
     masked = candidates.masked
-    answers = [batch.answer, batch.entity] if config.query_as_negative else [batch.answer]
+    answers = [batch.answer]
+    if config.query_as_negative and not sampler.takes_all:  # among all it is one already
+        answers.append(batch.entity)
     (positive, *own), negative = model.score_batch(
         batch.entity, batch.direction, answers, candidates.entity
     )
     if own:
         negative = torch.cat((negative, own[0].unsqueeze(1)), 1)
-        masked = torch.cat((masked, sampler.is_known(batch, batch.entity).unsqueeze(1)), 1)
+        masked = torch.cat((masked, sampler.own_masked(batch, candidates).unsqueeze(1)), 1)
     if config.loss == "self-adversarial":
-        loss = self_adversarial(
-            positive,
-            negative,
-            masked,
-            batch.weight,
-            margin=model.config.margin,
-            temperature=config.temperature,
-        )
+        margin = model.config.margin
+        reduced = Adversarial.of(negative, masked, margin=margin, temperature=config.temperature)
+        loss = self_adversarial(positive, reduced, batch.weight, margin=margin)
     else:
         loss = cross_entropy(
-            positive, negative, masked, batch.weight, label_smoothing=config.label_smoothing
+            positive,
+            Softmax.of(negative, masked),
+            batch.weight,
+            label_smoothing=config.label_smoothing,
         )
     if config.regulariser_weight:
-        rows = torch.cat((batch.entity, batch.answer))
-        loss = loss + config.regulariser_weight * penalty(config.regulariser, model.entity[rows])
+        # Not entity[rows]: its gradient adds up in an order that changes from run to run.
+        rows = embedding(torch.cat((batch.entity, batch.answer)), model.entity)
+        loss = loss + config.regulariser_weight * penalty(config.regulariser, rows)
     return loss

@@ -1,0 +1,166 @@
+"""Batches and negatives against plain sets and counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from golde.training.sampling import Batch, Sampler
+from oracles import seeded
+
+ENTITIES, RELATIONS = 12, 3
+Query = tuple[int, int]
+
+
+def some_facts(count: int = 30, seed: int = 0) -> Tensor:
+    """Distinct facts, some of them loops."""
+    sizes = (ENTITIES, RELATIONS, ENTITIES)
+    codes = torch.randperm(ENTITIES * RELATIONS * ENTITIES, generator=seeded(seed))[:count]
+    return torch.stack(torch.unravel_index(codes, sizes), 1)
+
+
+def sampler(train: Tensor | None = None, **changes: Any) -> Sampler:
+    settings: dict[str, Any] = {
+        "batch_size": 7,
+        "negatives": 9,
+        "subsampling": True,
+        "seed": 5,
+        "device": torch.device("cpu"),
+    }
+    facts = some_facts() if train is None else train
+    return Sampler(facts, ENTITIES, RELATIONS, **(settings | changes))
+
+
+def directed_facts(train: Tensor) -> list[tuple[int, int, int]]:
+    rows = train.tolist()
+    return [(h, r, t) for h, r, t in rows] + [(t, r + RELATIONS, h) for h, r, t in rows]
+
+
+def answers(train: Tensor) -> dict[Query, set[int]]:
+    known: dict[Query, set[int]] = {}
+    for entity, direction, answer in directed_facts(train):
+        known.setdefault((entity, direction), set()).add(answer)
+    return known
+
+
+def rows(batch: Batch) -> list[tuple[int, int, int]]:
+    columns = (batch.entity, batch.direction, batch.answer)
+    return list(zip(*(c.tolist() for c in columns), strict=True))
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 60, 1000])
+def test_every_directed_fact_comes_once_an_epoch(batch_size: int) -> None:
+    train = some_facts()
+    drawn = sampler(train, batch_size=batch_size)
+    expected = Counter(directed_facts(train))
+    total = len(expected)
+    stream = [row for step in range(3 * total) for row in rows(drawn.batch(step))]
+    epochs = [stream[i * total : (i + 1) * total] for i in range(3)]
+    for epoch in epochs:
+        assert Counter(epoch) == expected
+    assert epochs[0] != epochs[1]  # shuffled anew
+
+
+def test_a_step_depends_on_nothing_but_seed_and_number() -> None:
+    """Asked in any order, by any sampler of the same seed, a step is the same step."""
+    first, other = sampler(), sampler(seed=6)
+    steps = list(range(40))
+    forwards = {step: first.batch(step) for step in steps}
+    negatives = {step: first.candidates(step, forwards[step]) for step in steps}
+    again = sampler()
+    for step in reversed(steps):
+        torch.testing.assert_close(again.batch(step), forwards[step], rtol=0, atol=0)
+        torch.testing.assert_close(
+            again.candidates(step, forwards[step]), negatives[step], rtol=0, atol=0
+        )
+    assert not torch.equal(other.batch(0).answer, forwards[0].answer)
+    assert not torch.equal(other.candidates(0, forwards[0]).entity, negatives[0].entity)
+    drawn = {tuple(c.entity.tolist()) for c in negatives.values()}
+    assert len(drawn) == len(steps)
+
+
+@pytest.mark.parametrize("negatives", [1, 9, ENTITIES - 1, ENTITIES, 0, 500])
+def test_masked_is_known_or_drawn_before(negatives: int) -> None:
+    train = some_facts()
+    known = answers(train)
+    drawn = sampler(train, negatives=negatives)
+    seen = repeats = hits = 0
+    for step in range(30):
+        batch = drawn.batch(step)
+        candidates = drawn.candidates(step, batch)
+        names = candidates.entity.tolist()
+        if negatives in (0, 500, ENTITIES):
+            assert names == list(range(ENTITIES))
+        for (entity, direction, answer), masked in zip(
+            rows(batch), candidates.masked.tolist(), strict=True
+        ):
+            assert answer in known[entity, direction]
+            for place, (name, hidden) in enumerate(zip(names, masked, strict=True)):
+                repeated, true = name in names[:place], name in known[entity, direction]
+                assert hidden == (repeated or true)
+                seen, repeats, hits = seen + 1, repeats + repeated, hits + true
+    assert hits  # something was put to the test
+    assert repeats or negatives in (0, 1, 500, ENTITIES)
+
+
+def test_the_query_itself_is_masked_where_known_or_drawn() -> None:
+    train = torch.cat([some_facts(), torch.tensor([[e, 0, e] for e in range(0, ENTITIES, 2)])])
+    train = torch.unique(train, dim=0)
+    known = answers(train)
+    drawn = sampler(train, negatives=4)
+    outcomes = set()
+    for step in range(40):
+        batch = drawn.batch(step)
+        candidates = drawn.candidates(step, batch)
+        names = candidates.entity.tolist()
+        masked = drawn.own_masked(batch, candidates).tolist()
+        for (entity, direction, _), hidden in zip(rows(batch), masked, strict=True):
+            true, there = entity in known[entity, direction], entity in names
+            assert hidden == (true or there)
+            outcomes.add((true, there))
+    assert len(outcomes) == 4
+
+
+def test_negatives_are_uniform_over_entities() -> None:
+    drawn = sampler(negatives=11)
+    batch = drawn.batch(0)
+    counts = torch.zeros(ENTITIES)
+    for step in range(2000):
+        counts += torch.bincount(drawn.candidates(step, batch).entity, minlength=ENTITIES)
+    expected = 2000 * 11 / ENTITIES
+    chi_square = ((counts - expected).square() / expected).sum()
+    assert chi_square < 31.3  # the 99.9% quantile at 11 degrees of freedom
+
+
+def test_weights_are_the_subsampling_formula() -> None:
+    train = some_facts()
+    known = answers(train)
+    batch = sampler(train).batch(3)
+    raw = [
+        (len(known[e, d]) + len(known[a, (d + RELATIONS) % (2 * RELATIONS)]) + 6) ** -0.5
+        for e, d, a in rows(batch)
+    ]
+    assert batch.weight.tolist() == pytest.approx([w / sum(raw) for w in raw], rel=1e-6)
+    even = sampler(train, subsampling=False).batch(3).weight
+    assert even.tolist() == pytest.approx([1 / 7] * 7)
+
+
+def test_one_fact_between_one_entity() -> None:
+    """The smallest graph there is: everything is masked, nothing breaks."""
+    drawn = Sampler(
+        torch.tensor([[0, 0, 0]]),
+        1,
+        1,
+        batch_size=10,
+        negatives=3,
+        subsampling=True,
+        seed=0,
+        device=torch.device("cpu"),
+    )
+    batch = drawn.batch(4)
+    assert sorted(rows(batch)) == [(0, 0, 0), (0, 1, 0)]
+    assert drawn.candidates(4, batch).masked.tolist() == [[True], [True]]
