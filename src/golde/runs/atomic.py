@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,15 @@ from torch import Tensor
 from golde.errors import RunError
 
 
+def partial(path: Path) -> Path:
+    """Where the next content of ``path`` is written until it is complete."""
+    return path.with_name(path.name + ".partial")
+
+
 def write_text(path: Path, text: str) -> None:
     """Replace ``path`` by ``text`` in one step."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    with _replacing(path) as new:
+        new.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -45,20 +47,33 @@ def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any] | None = None
 ) -> None:
     """Replace ``path`` by a safetensors file, its metadata as one JSON text inside, in one step."""
-    partial = path.with_name(path.name + ".partial")
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    save_file(plain, partial, {"json": json.dumps(metadata or {})})
-    with partial.open("rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    with _replacing(path) as new:
+        save_file(plain, new, {"json": json.dumps(metadata or {})})
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and metadata of a file written by ``write_tensors``, on the CPU."""
     try:
         with safe_open(path, "pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Copies: what the file maps would keep it from being replaced on Windows.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
             metadata = json.loads((file.metadata() or {}).get("json", "{}"))
     except (OSError, SafetensorError, json.JSONDecodeError) as error:
         raise RunError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(metadata, dict):
+        raise RunError(f"{path}: its metadata is no JSON object; the file is damaged")
     return tensors, metadata
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A file to write that takes the place of ``path`` once it is safely on disk."""
+    new = partial(path)
+    try:
+        yield new
+        with new.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    except (OSError, SafetensorError) as error:
+        raise RunError(f"{path}: cannot be written: {error}") from None

@@ -17,15 +17,26 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from golde.config import Config
 from golde.data.graph import SPLITS, KnowledgeGraph
 from golde.data.vocabulary import Vocabulary
-from golde.errors import RunError
+from golde.errors import ConfigError, GoldeError, RunError
 from golde.models import GoldE
-from golde.runs.atomic import read_json, read_tensors, write_json, write_tensors, write_text
+from golde.runs.atomic import (
+    partial,
+    read_json,
+    read_tensors,
+    write_json,
+    write_tensors,
+    write_text,
+)
 
 FORMAT_VERSION = 1
+
+_WRITTEN_FIRST = ("vocabulary.json", "graph.safetensors", "config.toml", "run.json")  # in order
+_ABOUT = {"graph": str, "digest": str, "entities": int, "relations": int}
 
 
 class RunFolder:
@@ -38,9 +49,12 @@ class RunFolder:
 
     def create(self, config: Config, graph: KnowledgeGraph, about: dict[str, Any]) -> None:
         """Write what is known before training. ``run.json`` comes last: with it the folder is a run."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        write_text(self.path / "config.toml", config.to_toml())
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{self.path}: cannot be made a run folder: {error}") from None
         self._write_graph(graph)
+        write_text(self.path / "config.toml", config.to_toml())
         write_json(
             self.path / "run.json",
             {
@@ -53,6 +67,13 @@ class RunFolder:
                 **about,
             },
         )
+
+    def occupied(self) -> bool:
+        """Whether there is anything here but what a start cut short leaves behind."""
+        names = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
+        ours = [(name, partial(Path(name)).name) for name in _WRITTEN_FIRST]
+        started = not names.isdisjoint(ours[0])  # a lone config.toml is somebody's
+        return bool(names) and not (started and names <= {n for pair in ours for n in pair})
 
     def exists(self) -> bool:
         """Whether a run was started here."""
@@ -68,9 +89,15 @@ class RunFolder:
         about = read_json(self.path / "run.json")
         if about.get("format") != FORMAT_VERSION:
             raise RunError(
-                f"{self.path}: written in run format {about.get('format')!r}, this version reads "
-                f"{FORMAT_VERSION}; use the version of GoldE that wrote it ({about.get('golde')})"
+                f"{self.path / 'run.json'}: written in run format {about.get('format')!r}, this "
+                f"version reads {FORMAT_VERSION}; use the version of GoldE that wrote it"
             )
+        for key, kind in _ABOUT.items():
+            if not isinstance(about.get(key), kind):
+                raise RunError(
+                    f"{self.path / 'run.json'}: {key!r} is missing or no {kind.__name__}; "
+                    "the run folder is damaged"
+                )
         return about
 
     def update_about(self, **changes: Any) -> None:
@@ -79,21 +106,25 @@ class RunFolder:
 
     def config(self) -> Config:
         """The resolved configuration of the run."""
-        return Config.load(self.path / "config.toml")
+        try:
+            return Config.load(self.path / "config.toml")
+        except ConfigError as error:  # its message names the file
+            raise RunError(f"{error}; the run folder is damaged") from None
 
     def graph(self) -> KnowledgeGraph:
         """The graph the run was trained on."""
         about = self.about()
-        names = read_json(self.path / "vocabulary.json")
-        triples, _ = read_tensors(self.path / "graph.safetensors")
-        return KnowledgeGraph(
-            Vocabulary(names["entities"], "entity"),
-            Vocabulary(names["relations"], "relation"),
-            train=triples["train"].long(),
-            valid=triples["valid"].long(),
-            test=triples["test"].long(),
-            name=about["graph"],
+        path = self.path / "vocabulary.json"
+        content = read_json(path)
+        entities, relations = (
+            _vocabulary(path, content.get(key), kind, about[key])
+            for key, kind in (("entities", "entity"), ("relations", "relation"))
         )
+        path = self.path / "graph.safetensors"
+        tensors, _ = read_tensors(path)
+        limits = torch.tensor([len(entities), len(relations), len(entities)])
+        train, valid, test = (_facts(path, split, tensors.get(split), limits) for split in SPLITS)
+        return KnowledgeGraph(entities, relations, train, valid, test, name=about["graph"])
 
     def save_model(self, model: GoldE) -> None:
         """Write the parameters of the model."""
@@ -109,13 +140,18 @@ class RunFolder:
                 "go on with 'golde train … --resume'"
             )
         tensors, _ = read_tensors(path)
-        model = GoldE(config.model, about["entities"], about["relations"])
-        model = model.to(getattr(torch, config.training.precision))
         try:
+            model = GoldE(config.model, about["entities"], about["relations"])
+            model = model.to(getattr(torch, config.training.precision))
             model.load_state_dict(tensors)
-        except RuntimeError as error:
+        except (ConfigError, RuntimeError) as error:
             raise RunError(f"{path}: does not fit config.toml: {error}") from None
         return model.to(device).eval()
+
+    def drop_checkpoint(self) -> None:
+        """Remove the checkpoint, also one that was being written."""
+        self.checkpoint.unlink(missing_ok=True)
+        partial(self.checkpoint).unlink(missing_ok=True)
 
     def append_log(self, **entry: Any) -> None:
         """Add one line to the log."""
@@ -142,3 +178,27 @@ class RunFolder:
             self.path / "graph.safetensors",
             {split: graph.split(split).to(torch.int32) for split in SPLITS},
         )
+
+
+def _vocabulary(path: Path, names: object, kind: str, count: int) -> Vocabulary:
+    if (
+        not isinstance(names, list)
+        or len(names) != count
+        or not all(isinstance(n, str) for n in names)
+    ):
+        raise RunError(f"{path}: does not list {count} {kind} names; the run folder is damaged")
+    try:
+        return Vocabulary(names, kind)
+    except GoldeError as error:
+        raise RunError(f"{path}: {error}; the run folder is damaged") from None
+
+
+def _facts(path: Path, split: str, triples: Tensor | None, limits: Tensor) -> Tensor:
+    """The facts of one split, their ids checked against the number of names (3,)."""
+    if triples is not None and triples.dim() == 2 and triples.shape[1] == 3:
+        triples = triples.long()
+        if ((triples >= 0) & (triples < limits)).all():
+            return triples
+    raise RunError(
+        f"{path}: {split!r} does not hold facts as rows of three ids; the run folder is damaged"
+    )

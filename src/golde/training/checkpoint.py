@@ -17,6 +17,8 @@ from golde.errors import RunError
 from golde.models import GoldE
 from golde.runs.atomic import read_tensors, write_tensors
 
+_DAMAGED = "the file is damaged, remove it to start from the beginning"
+
 
 @dataclass
 class Progress:
@@ -55,16 +57,48 @@ def load(
     """Put a checkpoint back into the model and the optimiser."""
     tensors, metadata = read_tensors(path)
     if metadata.get("digest") != digest:
-        raise RunError(f"{path}: was written for other data or settings; start a new run folder")
+        raise RunError(
+            f"{path}: was written for other data, settings or another kind of device; "
+            "resume as the run was started, or start a new run folder"
+        )
+    progress = _progress(path, metadata.get("progress"))
+    _check_shapes(path, tensors, model, progress)
     model.load_state_dict(_under("model/", tensors))
     for name, parameter in model.named_parameters():
-        state: dict[str, Any] = {}
-        for key, value in _under(f"optimiser/{name}/", tensors).items():
-            state[key] = value.to(parameter.device)
+        state = _under(f"optimiser/{name}/", tensors)
         if state:
-            optimiser.state[parameter] = state
-    best = _under("best/", tensors)
-    return Progress(**metadata["progress"]), best or None
+            moved: dict[str, Any] = {k: v.to(parameter.device) for k, v in state.items()}
+            optimiser.state[parameter] = moved
+    return progress, _under("best/", tensors) or None
+
+
+def _progress(path: Path, values: object) -> Progress:
+    """The progress, once its fields are all there and of their types."""
+    fresh = asdict(Progress())
+    if (
+        isinstance(values, dict)
+        and values.keys() == fresh.keys()
+        and all(isinstance(values[key], type(value)) for key, value in fresh.items())
+    ):
+        return Progress(**values)
+    raise RunError(f"{path}: does not say where training stood; {_DAMAGED}")
+
+
+def _check_shapes(path: Path, tensors: dict[str, Tensor], model: GoldE, progress: Progress) -> None:
+    """Every tensor that training needs is there, in its shape."""
+    wanted = {}
+    for name, parameter in model.named_parameters():
+        wanted[f"model/{name}"] = parameter.shape
+        if progress.best_step:
+            wanted[f"best/{name}"] = parameter.shape
+        if progress.step and parameter.numel():  # no step ever touches an empty one
+            wanted[f"optimiser/{name}/step"] = torch.Size()
+            wanted[f"optimiser/{name}/exp_avg"] = parameter.shape
+            wanted[f"optimiser/{name}/exp_avg_sq"] = parameter.shape
+    for name, shape in wanted.items():
+        found = tuple(tensors[name].shape) if name in tensors else "missing"
+        if found != tuple(shape):
+            raise RunError(f"{path}: {name} is {found}, not {tuple(shape)}; {_DAMAGED}")
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -16,6 +16,7 @@ from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, GoldeError, RunError
 from golde.evaluation.evaluate import rank_triples
+from golde.evaluation.ranking import NonFiniteScoreError
 from golde.models import GoldE
 from golde.runs import RunFolder
 from golde.runs.atomic import write_text
@@ -69,8 +70,9 @@ def train(
     """
     place = pick_device(device)
     folder = RunFolder(out)
-    config = _open(folder, graph, config or Config(), place, resume)
+    config, graph = _open(folder, graph, config or Config(), place, resume)
     if folder.about().get("finished"):
+        folder.drop_checkpoint()  # a kill may have come between the end and this
         return folder
     _Training(folder, graph, config, place, watch, should_stop).run()
     return folder
@@ -89,18 +91,18 @@ def pick_device(name: str) -> torch.device:
 
 def _open(
     folder: RunFolder, graph: KnowledgeGraph, config: Config, device: torch.device, resume: bool
-) -> Config:
+) -> tuple[Config, KnowledgeGraph]:
     """Create the run folder, or check that what is there is the run to go on with."""
     if not len(graph.train):
         raise GoldeError("the graph has no training facts; nothing can be learned from it")
     config = resolve(config, graph)
     if not folder.exists():
-        if folder.path.is_dir() and any(folder.path.iterdir()) and not resume:
+        if folder.occupied():
             raise RunError(
                 f"{folder.path}: the folder is not empty and holds no run; choose an empty or new one"
             )
         folder.create(config, graph, {"environment": environment(device), "finished": False})
-        return config
+        return config, graph
     if not resume:
         raise RunError(
             f"{folder.path}: holds a run already; add --resume to go on with it, "
@@ -112,12 +114,20 @@ def _open(
             f"{folder.path}: was started with other settings ({_difference(stored, config)}); "
             "resume with the same ones or choose another --out"
         )
-    if folder.about()["digest"] != graph.digest:
+    about = folder.about()
+    if about["digest"] != graph.digest:
         raise RunError(
             f"{folder.path}: was started on other data; resume with the same graph "
             "or choose another --out"
         )
-    return config
+    # The same facts may come in another order, with other ids; the run's own are the stored ones.
+    graph = folder.graph()
+    if about["digest"] != graph.digest:
+        raise RunError(f"{folder.path / 'graph.safetensors'}: is not the graph of this run")
+    here, before = environment(device), about.get("resumed_in", [])
+    if not about.get("finished") and here not in [about.get("environment"), *before]:
+        folder.update_about(resumed_in=[*before, here])  # the end depends on it too
+    return config, graph
 
 
 def _difference(stored: Config, given: Config) -> str:
@@ -176,11 +186,9 @@ class _Training:
         shown_step = self.progress.step
         while not self._is_over():
             step = self.progress.step
-            loss = self._step(step)
-            self.progress.step = step + 1
             logs = (step + 1) % self.config.log_every == 0 or step + 1 == self.steps
-            if logs or self.device.type == "cpu":
-                self._refuse_divergence(step, loss)
+            loss = self._step(step, check=logs or self.device.type == "cpu")
+            self.progress.step = step + 1
             if logs:
                 now = time.monotonic()
                 rate = (step + 1 - shown_step) / max(now - shown, 1e-9)
@@ -202,7 +210,8 @@ class _Training:
             or self.progress.worse >= self.config.patience  # also right after resuming
         )
 
-    def _step(self, step: int) -> Tensor:
+    def _step(self, step: int, *, check: bool) -> Tensor:
+        """One update; ``check`` looks at loss and gradient first, which makes a GPU wait."""
         rate = learning_rate(
             step,
             steps=self.steps,
@@ -214,7 +223,11 @@ class _Training:
         self.optimiser.zero_grad()
         loss = step_loss(self.model, self.sampler, step, self.config)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip)
+        if check and not torch.isfinite(loss):
+            raise self._diverged(f"the loss became {loss.item()} at step {step + 1}")
+        if check and not torch.isfinite(norm):
+            raise self._diverged(f"the gradient became {norm.item()} at step {step + 1}")
         self.optimiser.step()
         return loss.detach()
 
@@ -224,10 +237,12 @@ class _Training:
         return self.progress.step % self.validate_every == 0 or self.progress.step == self.steps
 
     def _validate(self) -> None:
-        with torch.no_grad():
+        try:
             ranks = rank_triples(
                 self.model.scorer(), self.graph, self.valid, device=self.device
             ).realistic
+        except NonFiniteScoreError as error:
+            raise self._diverged(f"after step {self.progress.step} {error}") from None
         mrr = ranks.reciprocal().mean().item()
         progress = self.progress
         progress.validations.append({"step": progress.step, "mrr": mrr})
@@ -247,19 +262,22 @@ class _Training:
         )
         self.watch(Report(step, self.steps, loss, queries, (self.steps - step) / rate, newest))
 
-    def _refuse_divergence(self, step: int, loss: Tensor) -> None:
-        if torch.isfinite(loss):
-            return
+    def _diverged(self, what: str) -> DivergedError:
         kept = self.folder.checkpoint
         last = f"the checkpoint {kept} is from before" if kept.is_file() else "no checkpoint yet"
-        raise DivergedError(
-            f"the loss became {loss.item()} at step {step + 1}; {last}. Try a lower "
-            "training.learning_rate or training.gradient_clip in a new run"
+        return DivergedError(
+            f"{what}; {last}. Try a lower training.learning_rate or training.gradient_clip "
+            "in a new run"
         )
 
+    def _refuse_damage(self) -> None:
+        """What is saved is sound: an update can overflow where loss and gradient did not."""
+        for name, parameter in self.model.named_parameters():
+            if not torch.isfinite(parameter).all():
+                raise self._diverged(f"{name} is no longer finite after step {self.progress.step}")
+
     def _save_checkpoint(self) -> None:
-        if not all(torch.isfinite(p).all() for p in self.model.parameters()):
-            return  # the next loss will say so; the last good checkpoint stays
+        self._refuse_damage()
         self.progress.seconds = time.monotonic() - self.started
         checkpoint.save(
             self.folder.checkpoint,
@@ -273,6 +291,7 @@ class _Training:
     def _finish(self) -> None:
         if self.best is not None:
             self.model.load_state_dict(self.best)
+        self._refuse_damage()
         self.folder.save_model(self.model)
         self.folder.update_about(
             finished=True,
@@ -281,13 +300,13 @@ class _Training:
             chosen_step=self.progress.best_step or self.progress.step,
             validation=self.progress.validations,
         )
-        self.folder.checkpoint.unlink(missing_ok=True)
+        self.folder.drop_checkpoint()
 
     def _trim_log(self) -> None:
         """Forget log lines written after the checkpoint that training goes on from."""
         if not self.folder.log.is_file():
             return
-        lines = self.folder.log.read_text(encoding="utf-8").splitlines()
+        lines = self.folder.log.read_text(encoding="utf-8", errors="replace").splitlines()
         kept = [line for line in lines if _logged_step(line) <= self.progress.step]
         write_text(self.folder.log, "".join(line + "\n" for line in kept))
 
@@ -295,7 +314,7 @@ class _Training:
 def _logged_step(line: str) -> float:
     try:
         return float(json.loads(line)["step"])
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, TypeError):
         return float("inf")  # a line cut short by a kill
 
 
