@@ -68,21 +68,22 @@ class GoldE(nn.Module):
     def entities(self) -> int:
         return self.entity.shape[0]
 
-    def queries(self, entity: Tensor, direction: Tensor) -> list[Core]:
-        """The transformed query in every group: one map per direction present, applied to all its queries."""
+    def queries(self, rows: Tensor, direction: Tensor) -> list[Core]:
+        """The transformed query in every group; rows (B, numbers) of the entities asked about.
+
+        One map is built per direction present and applied to all its queries.
+        """
         directions, which = torch.unique(direction, return_inverse=True)
         groups = Grouping(which, len(directions))
-        parts = self._split(gather(self.entity, entity))
         cores = []
-        with torch.autocast(self.entity.device.type, enabled=False):  # maps keep their precision
-            for group, head in zip(self.geometries, parts, strict=True):
+        with torch.autocast(rows.device.type, enabled=False):  # maps keep their precision
+            for group, head in zip(self.geometries, self._split(rows), strict=True):
                 maps = self._directed_maps(group, directions)
                 cores.append(group.query(head, maps, groups))
         return cores
 
-    def candidates(self, entity: Tensor | None = None) -> list[Core]:
-        """The candidate side of every group; it does not depend on the relation."""
-        rows = self.entity if entity is None else gather(self.entity, entity)
+    def candidates(self, rows: Tensor) -> list[Core]:
+        """The candidate side of every group, rows (N, numbers); it does not depend on the relation."""
         return [
             group.candidate(part)
             for group, part in zip(self.geometries, self._split(rows), strict=True)
@@ -90,23 +91,30 @@ class GoldE(nn.Module):
 
     def score(self, entity: Tensor, direction: Tensor, candidates: Tensor | None = None) -> Tensor:
         """Scores of every candidate (all entities when none are given) for every query, (B, N)."""
-        scores = self.score_cores(self.queries(entity, direction), self.candidates(candidates))
-        if self.config.bias:
-            answer = slice(None) if candidates is None else candidates
-            scores = scores + self._bias(entity.unsqueeze(1), direction.unsqueeze(1), answer)
-        return scores
+        rows = self.entity if candidates is None else gather(self.entity, candidates)
+        return self._score_against(entity, direction, candidates, self.candidates(rows))
 
     def scorer(self) -> Callable[[Tensor, Tensor, int, int], Tensor]:
-        """Scores against candidates ``start..stop``, as ranking asks for them."""
+        """Scores against candidates ``start..stop``, as ranking asks for them.
+
+        What does not depend on the query is kept from call to call while the range stays the same,
+        so the parameters must not change in between.
+        """
+        kept: dict[tuple[int, int], list[Core]] = {}
 
         def score(entity: Tensor, direction: Tensor, start: int, stop: int) -> Tensor:
-            return self.score(entity, direction, torch.arange(start, stop, device=entity.device))
+            if (start, stop) not in kept:
+                kept.clear()
+                kept[start, stop] = self.candidates(self.entity[start:stop])
+            candidates = torch.arange(start, stop, device=entity.device)
+            return self._score_against(entity, direction, candidates, kept[start, stop])
 
         return score
 
     def score_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
         """The score of one answer per query, (B,)."""
-        scores = self.score_pairs_cores(self.queries(entity, direction), self.candidates(answer))
+        queries = self.queries(gather(self.entity, entity), direction)
+        scores = self.score_pairs_cores(queries, self.candidates(gather(self.entity, answer)))
         if self.config.bias:
             scores = scores + self._bias(entity, direction, answer)
         return scores
@@ -114,10 +122,15 @@ class GoldE(nn.Module):
     def score_batch(
         self, entity: Tensor, direction: Tensor, answers: list[Tensor], candidates: Tensor
     ) -> tuple[list[Tensor], Tensor]:
-        """Scores of each query's own ``answers`` (B,) each, and of the shared candidates (B, N)."""
-        queries = self.queries(entity, direction)
-        own = [self.score_pairs_cores(queries, self.candidates(answer)) for answer in answers]
-        shared = self.score_cores(queries, self.candidates(candidates))
+        """Scores of each query's own ``answers`` (B,) each, and of the shared candidates (B, N).
+
+        All rows are gathered at once: every gather has a gradient as large as the entity table.
+        """
+        parts = [entity, *answers, candidates]
+        rows = gather(self.entity, torch.cat(parts)).split([len(part) for part in parts])
+        queries = self.queries(rows[0], direction)
+        own = [self.score_pairs_cores(queries, self.candidates(part)) for part in rows[1:-1]]
+        shared = self.score_cores(queries, self.candidates(rows[-1]))
         if self.config.bias:
             own = [
                 scores + self._bias(entity, direction, answer)
@@ -149,12 +162,26 @@ class GoldE(nn.Module):
             total = total - weight * paired(q, c, group.finish, self.config.norm)
         return total
 
-    def _bias(self, entity: Tensor, direction: Tensor, answer: Tensor | slice) -> Tensor:
+    def _score_against(
+        self, entity: Tensor, direction: Tensor, candidates: Tensor | None, cores: list[Core]
+    ) -> Tensor:
+        scores = self.score_cores(self.queries(gather(self.entity, entity), direction), cores)
+        if self.config.bias:
+            if candidates is None:
+                candidates = torch.arange(self.entities, device=entity.device)
+            scores = scores + self._bias(entity.unsqueeze(1), direction.unsqueeze(1), candidates)
+        return scores
+
+    def _bias(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
         """``b_query + b_answer``; one score for both directions needs ``b_head + b_tail`` instead."""
-        forward = self.query_bias[entity] + self.answer_bias[answer]
+
+        def of(bias: Tensor, index: Tensor) -> Tensor:
+            return gather(bias.unsqueeze(1), index.flatten()).view(index.shape)
+
+        forward = of(self.query_bias, entity) + of(self.answer_bias, answer)
         if self.config.reciprocal:
             return forward
-        backward = self.answer_bias[entity] + self.query_bias[answer]
+        backward = of(self.answer_bias, entity) + of(self.query_bias, answer)
         return torch.where(direction < self.relations, forward, backward)
 
     def _directed_maps(self, group: Geometry, directions: Tensor) -> Any:
