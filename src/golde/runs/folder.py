@@ -195,7 +195,12 @@ def _vocabulary(path: Path, names: object, kind: str, count: int) -> Vocabulary:
 
 def _facts(path: Path, split: str, triples: Tensor | None, limits: Tensor) -> Tensor:
     """The facts of one split, their ids checked against the number of names (3,)."""
-    if triples is not None and triples.dim() == 2 and triples.shape[1] == 3:
+    if (
+        triples is not None
+        and triples.dim() == 2
+        and triples.shape[1] == 3
+        and not triples.is_floating_point()
+    ):
         triples = triples.long()
         if ((triples >= 0) & (triples < limits)).all():
             return triples

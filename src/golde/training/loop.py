@@ -68,13 +68,18 @@ def train(
     and ``StoppedError`` raised; ``resume=True`` goes on from the newest checkpoint, or from the
     beginning when there is none, and ends bit for bit where an uninterrupted run ends.
     """
-    place = pick_device(device)
-    folder = RunFolder(out)
-    config, graph = _open(folder, graph, config or Config(), place, resume)
+    if not len(graph.train):
+        raise GoldeError("the graph has no training facts; nothing can be learned from it")
+    place, folder = pick_device(device), RunFolder(out)
+    config = resolve(config or Config(), graph)
+    # Before there is a folder: settings that make no model should not leave a run behind.
+    seed = config.training.seed
+    model = GoldE(config.model, len(graph.entities), len(graph.relations), seed=seed)
+    graph = _open(folder, graph, config, place, resume)
     if folder.about().get("finished"):
         folder.drop_checkpoint()  # a kill may have come between the end and this
         return folder
-    _Training(folder, graph, config, place, watch, should_stop).run()
+    _Training(folder, graph, config, model, place, watch, should_stop).run()
     return folder
 
 
@@ -91,18 +96,18 @@ def pick_device(name: str) -> torch.device:
 
 def _open(
     folder: RunFolder, graph: KnowledgeGraph, config: Config, device: torch.device, resume: bool
-) -> tuple[Config, KnowledgeGraph]:
-    """Create the run folder, or check that what is there is the run to go on with."""
-    if not len(graph.train):
-        raise GoldeError("the graph has no training facts; nothing can be learned from it")
-    config = resolve(config, graph)
+) -> KnowledgeGraph:
+    """Create the run folder, or check that what is there is the run to go on with.
+
+    Returns the graph as the run numbers it: the same facts may come in another order, with other ids.
+    """
     if not folder.exists():
         if folder.occupied():
             raise RunError(
                 f"{folder.path}: the folder is not empty and holds no run; choose an empty or new one"
             )
         folder.create(config, graph, {"environment": environment(device), "finished": False})
-        return config, graph
+        return graph
     if not resume:
         raise RunError(
             f"{folder.path}: holds a run already; add --resume to go on with it, "
@@ -120,14 +125,13 @@ def _open(
             f"{folder.path}: was started on other data; resume with the same graph "
             "or choose another --out"
         )
-    # The same facts may come in another order, with other ids; the run's own are the stored ones.
     graph = folder.graph()
     if about["digest"] != graph.digest:
         raise RunError(f"{folder.path / 'graph.safetensors'}: is not the graph of this run")
     here, before = environment(device), about.get("resumed_in", [])
     if not about.get("finished") and here not in [about.get("environment"), *before]:
         folder.update_about(resumed_in=[*before, here])  # the end depends on it too
-    return config, graph
+    return graph
 
 
 def _difference(stored: Config, given: Config) -> str:
@@ -147,6 +151,7 @@ class _Training:
         folder: RunFolder,
         graph: KnowledgeGraph,
         config: Config,
+        model: GoldE,
         device: torch.device,
         watch: Watcher,
         should_stop: Callable[[], bool],
@@ -155,7 +160,6 @@ class _Training:
         self.watch, self.should_stop = watch, should_stop
         self.config, settings = config.training, config.training
         entities, relations = len(graph.entities), len(graph.relations)
-        model = GoldE(config.model, entities, relations, seed=settings.seed)
         self.model = model.to(device, getattr(torch, settings.precision))
         self.sampler = Sampler(
             graph.train,

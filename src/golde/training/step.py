@@ -39,7 +39,7 @@ def step_loss(model: GoldE, sampler: Sampler, step: int, config: TrainingConfig)
             label_smoothing=config.label_smoothing,
         )
     if config.regulariser_weight:
-        # Not entity[rows]: its gradient adds up in an order that changes from run to run.
+        # Unlike that of indexing, the gradient of embedding adds up in a fixed order.
         rows = embedding(torch.cat((batch.entity, batch.answer)), model.entity)
         loss = loss + config.regulariser_weight * penalty(config.regulariser, rows)
     return loss

@@ -1,0 +1,116 @@
+"""A damaged checkpoint is named and refused before a step is taken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from golde.errors import RunError
+from golde.runs import RunFolder
+from golde.training import StoppedError, train
+from tiny import quick, ring
+
+Content = tuple[dict[str, Tensor], dict[str, Any]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    """A run under way: six steps done, one validation behind it."""
+    steps = iter(range(1, 7))
+    with pytest.raises(StoppedError):
+        train(ring(), tmp_path, quick(), should_stop=lambda: next(steps) == 6)
+    return RunFolder(tmp_path)
+
+
+def refused(run: RunFolder, problem: str) -> None:
+    with pytest.raises(RunError, match=rf"checkpoint\.safetensors: .*{problem}"):
+        train(ring(), run.path, quick(), resume=True)
+
+
+def rewrite(run: RunFolder, change: Callable[[dict[str, Tensor], dict[str, Any]], None]) -> None:
+    with safe_open(run.checkpoint, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata = json.loads(file.metadata()["json"])
+    change(tensors, metadata)
+    save_file(tensors, run.checkpoint, {"json": json.dumps(metadata)})
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
+def test_a_truncated_checkpoint(run: RunFolder, share: float) -> None:
+    whole = run.checkpoint.read_bytes()
+    run.checkpoint.write_bytes(whole[: int(share * len(whole))])
+    refused(run, "cannot be read")
+
+
+def test_a_file_of_something_else(run: RunFolder) -> None:
+    run.checkpoint.write_bytes(b"PK\x03\x04 a zip, as torch.save would write" * 100)
+    refused(run, "cannot be read")
+
+
+@pytest.mark.parametrize("metadata", [None, {"json": "{half"}, {"json": "[1]"}], ids=str)
+def test_damaged_metadata(run: RunFolder, metadata: dict[str, str] | None) -> None:
+    save_file({"x": torch.zeros(1)}, run.checkpoint, metadata)
+    refused(run, "")
+
+
+def drop(name: str) -> Callable[[dict[str, Tensor], dict[str, Any]], None]:
+    def change(tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
+        del tensors[name]
+
+    return change
+
+
+def reshape(name: str) -> Callable[[dict[str, Tensor], dict[str, Any]], None]:
+    def change(tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
+        tensors[name] = torch.zeros(2, 2)
+
+    return change
+
+
+def progress(**changes: Any) -> Callable[[dict[str, Tensor], dict[str, Any]], None]:
+    def change(tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
+        metadata["progress"] |= changes
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (drop("model/entity"), "model/entity is missing"),
+        (drop("best/entity"), "best/entity is missing"),
+        (drop("optimiser/entity/step"), "optimiser/entity/step is missing"),
+        (drop("optimiser/entity/exp_avg_sq"), "optimiser/entity/exp_avg_sq is missing"),
+        (reshape("model/entity"), r"model/entity is \(2, 2\), not \(20, 12\)"),
+        (reshape("best/groups.1.b"), r"best/groups.1.b is \(2, 2\)"),
+        (reshape("optimiser/entity/exp_avg"), r"exp_avg is \(2, 2\)"),
+        (lambda tensors, metadata: metadata.pop("progress"), "does not say where"),
+        (lambda tensors, metadata: metadata["progress"].pop("worse"), "does not say where"),
+        (progress(step="6"), "does not say where"),
+        (progress(pace=3), "does not say where"),
+        (lambda tensors, metadata: metadata.update(progress=[]), "does not say where"),
+        (lambda tensors, metadata: metadata.pop("digest"), "other data, settings"),
+    ],
+)
+def test_a_checkpoint_that_lacks_something(run: RunFolder, change: Any, problem: str) -> None:
+    rewrite(run, change)
+    refused(run, problem)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """As when the disk is full: no traceback of the library that writes."""
+
+    def block(report: Any) -> None:
+        (tmp_path / "checkpoint.safetensors.partial").mkdir(exist_ok=True)
+
+    with pytest.raises(RunError, match=r"checkpoint\.safetensors: cannot be written"):
+        train(ring(), tmp_path, quick(log_every=1, checkpoint_seconds=0), watch=block)
+    assert RunFolder(tmp_path).graph().digest == ring().digest

@@ -1,0 +1,207 @@
+"""The loop: what it reports, chooses, refuses and leaves behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from golde.data.graph import KnowledgeGraph
+from golde.errors import ConfigError, GoldeError
+from golde.evaluation.evaluate import rank_triples
+from golde.evaluation.ranking import Ranks
+from golde.runs import RunFolder
+from golde.training import DivergedError, Report, StoppedError, loop, train
+from golde.training.step import step_loss
+from tiny import quick, ring
+
+
+def test_it_learns(tmp_path: Path) -> None:
+    """Chance is an MRR of .18."""
+    config = quick(steps=200, batch_size=64, validate_every=50, learning_rate=0.05)
+    folder = train(ring(), tmp_path, config)
+    ranks = rank_triples(folder.load_model().scorer(), ring(), ring().test).realistic
+    assert ranks.reciprocal().mean() > 0.8
+
+
+def test_a_watcher_sees_every_logged_step(tmp_path: Path) -> None:
+    reports: list[Report] = []
+    train(ring(), tmp_path, quick(), watch=reports.append)
+    assert [report.step for report in reports] == [5, 10, 12]
+    assert all(report.steps == 12 and report.queries_per_second > 0 for report in reports)
+    assert reports[-1].seconds_left == 0
+    assert reports[0].mrr is not None  # validated at step 4
+
+
+def scripted_validation(monkeypatch: pytest.MonkeyPatch, ranks: list[float]) -> None:
+    """Validation finds the given ranks in turn."""
+    script = iter(ranks)
+
+    def rank(*args: Any, **kwargs: Any) -> Ranks:
+        better = torch.tensor([next(script) - 1.0])
+        zero = torch.zeros(1)
+        return Ranks(zero, zero, zero, better, zero, zero)
+
+    monkeypatch.setattr(loop, "rank_triples", rank)
+
+
+def test_patience_counts_validations_since_the_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted_validation(monkeypatch, [8, 4, 5, 2, 3, 2, 1])  # equal to the best is not better
+    config = quick(steps=50, validate_every=2, patience=2)
+    folder = train(ring(), tmp_path, config)
+    about = folder.about()
+    assert (about["steps"], about["chosen_step"]) == (12, 8)
+    assert [v["step"] for v in about["validation"]] == [2, 4, 6, 8, 10, 12]
+
+
+def test_the_chosen_model_is_the_one_validated_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parameters are those of its step, not those of the end."""
+    states: dict[int, dict[str, Tensor]] = {}
+    real = loop._Training._validate
+
+    def remember(self: Any) -> None:
+        real(self)
+        states[self.progress.step] = {k: v.clone() for k, v in self.model.state_dict().items()}
+
+    monkeypatch.setattr(loop._Training, "_validate", remember)
+    scripted_validation(monkeypatch, [5, 2, 3])
+    folder = train(ring(), tmp_path, quick())
+    assert list(states) == [4, 8, 12]
+    assert folder.about()["chosen_step"] == 8
+    torch.testing.assert_close(dict(folder.load_model().state_dict()), states[8], rtol=0, atol=0)
+
+
+def test_without_validation_the_last_model_is_kept(tmp_path: Path) -> None:
+    graph = KnowledgeGraph.from_triples([("a", "r", "b"), ("b", "r", "c"), ("c", "r", "a")])
+    about = train(graph, tmp_path / "none", quick()).about()
+    assert (about["chosen_step"], about["validation"]) == (12, [])
+    about = train(ring(), tmp_path / "never", quick(validate_every=0)).about()
+    assert (about["chosen_step"], about["validation"]) == (12, [])
+
+
+def test_at_most_so_many_facts_are_validated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Tensor] = []
+
+    def rank(score: Any, graph: KnowledgeGraph, triples: Tensor, **options: Any) -> Ranks:
+        asked.append(triples)
+        return rank_triples(score, graph, triples, **options)
+
+    monkeypatch.setattr(loop, "rank_triples", rank)
+    train(ring(), tmp_path, quick(validate_limit=3))
+    assert all(torch.equal(triples, asked[0]) for triples in asked)
+    valid = {tuple(row) for row in ring().valid.tolist()}
+    assert len({tuple(row) for row in asked[0].tolist()} & valid) == 3
+
+
+def poison(monkeypatch: pytest.MonkeyPatch, at: int, what: str) -> None:
+    """The loss, its gradient or a parameter goes wrong in the given step."""
+
+    def poisoned(model: Any, sampler: Any, step: int, config: Any) -> Tensor:
+        loss = step_loss(model, sampler, step, config)
+        if step + 1 != at:
+            return loss
+        if what == "loss":
+            return loss * torch.nan
+        if what == "gradient":
+            return loss + (model.entity * 0).abs().sqrt().sum()  # finite, with a slope of 0 · ∞
+        model.entity.data[0] = torch.inf
+        return loss
+
+    monkeypatch.setattr(loop, "step_loss", poisoned)
+
+
+@pytest.mark.parametrize(
+    ("what", "at", "named"),
+    [
+        ("loss", 7, "the loss became nan at step 7"),
+        ("gradient", 7, "the gradient became nan at step 7"),
+        ("parameter", 8, "after step 8 the score of candidate"),  # where it is validated
+        ("parameter", 9, "entity is no longer finite after step 9"),  # where it is to be saved
+    ],
+)
+def test_divergence_names_the_step_and_keeps_the_last_good_checkpoint(
+    what: str, at: int, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = quick(checkpoint_seconds=0)
+    whole = train(ring(), tmp_path / "whole", config)
+    with monkeypatch.context() as patch:
+        poison(patch, at, what)
+        with pytest.raises(DivergedError, match=rf"{named}.*checkpoint.safetensors is from before"):
+            train(ring(), tmp_path / "run", config)
+    folder = train(ring(), tmp_path / "run", config, resume=True)  # without the poison all is well
+    assert folder.load_model().state_dict().keys() == whole.load_model().state_dict().keys()
+    for name, tensor in whole.load_model().state_dict().items():
+        assert torch.equal(folder.load_model().state_dict()[name], tensor)
+
+
+def test_a_last_update_that_overflows_is_not_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(monkeypatch, 12, "parameter")
+    with pytest.raises(DivergedError, match="after step 12; no checkpoint yet"):
+        train(ring(), tmp_path, quick(validate_every=0))
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_an_absurd_learning_rate_diverges_with_a_hint(tmp_path: Path) -> None:
+    with pytest.raises(DivergedError, match=r"step \d+; no checkpoint yet.*lower training.learn"):
+        train(ring(), tmp_path, quick(learning_rate=1e30, validate_every=0))
+
+
+def test_a_run_stopped_with_unsound_parameters_has_diverged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(monkeypatch, 1, "parameter")
+    with pytest.raises(DivergedError):
+        train(ring(), tmp_path, quick(), should_stop=lambda: True)
+
+
+def test_a_checkpoint_comes_as_often_as_asked(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError, match="stopped after step 1 of 12"):
+        train(ring(), tmp_path, quick(), should_stop=lambda: True)
+    stamps = set()
+
+    def look(report: Report) -> None:
+        stamps.add((tmp_path / "b" / "checkpoint.safetensors").stat().st_mtime_ns)
+
+    train(ring(), tmp_path / "b", quick(checkpoint_seconds=0, log_every=2), watch=look)
+    assert len(stamps) == 6
+
+
+def test_a_graph_without_training_facts(tmp_path: Path) -> None:
+    graph = KnowledgeGraph.from_triples([], valid=[("a", "r", "b")])
+    with pytest.raises(GoldeError, match="no training facts"):
+        train(graph, tmp_path / "run", quick())
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("device", ["tpu", *([] if torch.cuda.is_available() else ["cuda"])])
+def test_a_device_that_is_not_there(device: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="device"):
+        train(ring(), tmp_path / "run", quick(), device=device)
+
+
+@pytest.mark.parametrize("setting", [{"signature": "Z3x2"}, {"block": 2}])
+def test_settings_that_make_no_model_leave_no_run(setting: Any, tmp_path: Path) -> None:
+    """Otherwise the mended settings would be refused as different ones."""
+    with pytest.raises(ConfigError):
+        train(ring(), tmp_path / "run", quick(setting))
+    assert not RunFolder(tmp_path / "run").exists()
+
+
+def test_defaults_are_resolved_and_written_down(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        train(ring(), tmp_path, should_stop=lambda: True)
+    config = RunFolder(tmp_path).config()
+    assert config.model.signature
+    settings = config.training
+    assert None not in (settings.steps, settings.batch_size, settings.negatives)
