@@ -1,0 +1,189 @@
+"""``golde predict``, ``complete`` and ``score``: asking a run things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from golde.cli import options
+from golde.cli.output import bar, say, say_json, say_points, say_table
+from golde.errors import GoldeError
+
+if TYPE_CHECKING:
+    from golde.inference import Prediction, Query
+
+
+class Known(StrEnum):
+    keep = "keep"
+    drop = "drop"
+    mark = "mark"
+
+
+OutFile = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write to a .tsv or .parquet file.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    example = 'Example: golde predict runs/world --head Latvia --relation "uses currency"'
+    app.command(epilog=example)(predict)
+    app.command(epilog="Example: golde complete runs/world --top 1000 --out missing.tsv")(complete)
+    app.command(epilog="Example: golde score runs/world claims.tsv")(score)
+
+
+def predict(
+    run: options.Run,
+    head: Annotated[str | None, typer.Option(help="The entity a fact is about.")] = None,
+    relation: Annotated[str | None, typer.Option(help="The relation.")] = None,
+    tail: Annotated[str | None, typer.Option(help="The entity at the other end.")] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Many queries: lines of head, relation and tail with ? for the one to find.",
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Answers a query.")] = 10,
+    known: Annotated[
+        Known, typer.Option(help="What to do with answers that are in the graph already.")
+    ] = Known.mark,
+    candidates: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The only answers to consider, one a line.")
+    ] = None,
+    out: OutFile = None,
+    device: options.OnDevice = options.Device.auto,
+    json: options.Json = False,
+) -> None:
+    """Answer queries: facts with the head, the relation or the tail left out."""
+    single = (head, relation, tail) != (None, None, None)
+    if single == (queries is not None):
+        raise GoldeError(
+            "ask one question with two of --head, --relation and --tail, or many with --queries"
+        )
+    if queries is not None and (out is None or json):
+        raise GoldeError("the answers to --queries go to a file: give --out FILE, and no --json")
+    _check_table(out)
+    import golde
+    from golde.inference.batch import predict_file, read_names, write_predictions
+
+    opened = golde.load_run(run, device=device.value)
+    names = opened.graph.entities if queries or relation else opened.graph.relations
+    pool = None if candidates is None else read_names(candidates, names)
+    if queries is not None and out is not None:
+        with bar("answering") as progress:
+            count = predict_file(
+                opened,
+                queries,
+                out,
+                top=top,
+                known=known.value,
+                candidates=pool,
+                progress=progress,
+            )
+        _say_written(out, count, "answers")
+        return
+    query = golde.Query(head, relation, tail)
+    answers = opened.predict(head, relation, tail, top=top, known=known.value, candidates=pool)
+    if out is not None:
+        write_predictions(out, answers)
+    if json:
+        say_json({"query": asdict(query), "answers": [asdict(answer) for answer in answers]})
+    elif out is not None:
+        _say_written(out, len(answers), "answers")
+    else:
+        _print_answers(query, answers, marked=known is Known.mark)
+
+
+def complete(
+    run: options.Run,
+    top: Annotated[int, typer.Option(min=1, help="How many facts.")] = 100,
+    per_relation: Annotated[
+        bool, typer.Option("--per-relation", help="So many of each relation, not overall.")
+    ] = False,
+    relation: Annotated[
+        list[str] | None, typer.Option(help="Only this relation; may be given several times.")
+    ] = None,
+    out: OutFile = None,
+    device: options.OnDevice = options.Device.auto,
+    json: options.Json = False,
+) -> None:
+    """Find the most plausible facts that are missing from the graph."""
+    _check_table(out)
+    import golde
+
+    opened = golde.load_run(run, device=device.value)
+    with bar("searching") as progress:
+        found = opened.complete(
+            top, relations=relation or None, per_relation=per_relation, progress=progress
+        )
+    _deliver(found, out, json)
+
+
+def score(
+    run: options.Run,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Facts, as for training.")],
+    columns: options.Columns = None,
+    out: OutFile = None,
+    device: options.OnDevice = options.Device.auto,
+    json: options.Json = False,
+) -> None:
+    """Score given facts: the higher, the more plausible; only the order has a meaning."""
+    _check_table(out)
+    import golde
+    from golde.inference.batch import read_triples
+
+    opened = golde.load_run(run, device=device.value)
+    facts = read_triples(file, opened.graph, columns)
+    scores = opened.score(facts)
+    _deliver([golde.Prediction(*f, s) for f, s in zip(facts, scores, strict=True)], out, json)
+
+
+def _deliver(facts: Sequence[Prediction], out: Path | None, json: bool) -> None:
+    """Facts with their scores: to a file, as JSON, or as a table."""
+    from golde.inference.batch import write_predictions
+
+    if out is not None:
+        write_predictions(out, facts)
+    if json:
+        say_json([asdict(fact) for fact in facts])
+    elif out is not None:
+        _say_written(out, len(facts), "facts")
+    else:
+        rows = ([*fact.fact, f"{fact.score:.3f}"] for fact in facts)
+        say_table(["head", "relation", "tail", "score"], rows, "<<<>")
+
+
+def _check_table(path: Path | None) -> None:
+    """Refuse a file that could not be written, before any work is done for it."""
+    if path is not None and path.suffix not in (".tsv", ".parquet"):
+        raise GoldeError(f"{path}: results are written as .tsv or .parquet; end the name in one")
+    if path is not None and not path.parent.is_dir():
+        raise GoldeError(f"{path}: there is no folder {path.parent}; make it first")
+
+
+def _print_answers(query: Query, answers: Sequence[Prediction], marked: bool) -> None:
+    say(str(query), style="bold")
+    headings, rows = ["", "answer", "score"], []
+    for rank, found in enumerate(answers, 1):
+        row = [str(rank), _answer(query, found), f"{found.score:.3f}"]
+        rows.append([*row, found.known or ""] if marked else row)
+    if marked:
+        say_table([*headings, "known from"], rows, "><><")
+    else:
+        say_table(headings, rows, "><>")
+
+
+def _answer(query: Query, found: Prediction) -> str:
+    """The name that a prediction puts in the place of the unknown."""
+    if query.relation is None:
+        return found.relation
+    return found.head if query.head is None else found.tail
+
+
+def _say_written(path: Path, count: int, what: str) -> None:
+    say_points([("written", f"{path} ({count:,} {what})")])

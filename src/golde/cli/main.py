@@ -1,0 +1,87 @@
+"""The command line: ``golde COMMAND …``.
+
+Commands live in the modules beside this one. Nothing here or at the top of those modules imports
+torch, pydantic or the library: ``golde --help`` has to answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from golde._version import __version__
+from golde.cli import ask, data, demo, evaluate, runs, train
+from golde.cli.output import complain
+from golde.errors import GoldeError
+
+EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
+
+
+class _Commands(TyperGroup):
+    """Turns what a command raises into an exit code; what is nobody's mistake stays a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except GoldeError as error:
+            complain(str(error))
+            raise typer.Exit(EXIT_MISTAKE) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except BrokenPipeError:
+            # The reader has gone (`golde … | head`). What is still buffered has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+
+
+app = typer.Typer(
+    name="golde",
+    cls=_Commands,
+    help="Knowledge-graph completion in products of curved spaces.",
+    epilog="Start with: golde demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"golde {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+for _module in (demo, train, evaluate, ask, runs, data):
+    _module.register(app)
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that lacks a character shows "?" for it
+            stream.reconfigure(errors="replace")
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""How the command line speaks: results on stdout, everything else on stderr.
+
+Rich is imported inside, when something is printed. Markup is off throughout: names of entities may
+well hold square brackets.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from golde.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+
+def complain(message: str) -> None:
+    """One message about what went wrong."""
+    note("error: " + message, style="red")
+
+
+def note(message: str, style: str = "") -> None:
+    """Something worth knowing that is not part of the result."""
+    console(stderr=True).print(message, style=style, soft_wrap=True)
+
+
+def say(message: str | Text = "", style: str = "") -> None:
+    """A line of the result; the terminal wraps it."""
+    console().print(message, style=style, soft_wrap=True)
+
+
+def say_json(content: Any) -> None:
+    """One JSON value and nothing else."""
+    reads_all = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=not reads_all) + "\n")
+
+
+def say_points(points: Iterable[tuple[str, str]]) -> None:
+    """Short headings with what there is to say, side by side."""
+    from rich.text import Text
+
+    points = list(points)
+    width = max(len(heading) for heading, _ in points)
+    for heading, text in points:
+        for i, line in enumerate(text.split("\n")):
+            start = Text(f"{'' if i else heading:<{width}}  ", style="dim")
+            say(start.append(line, style="not dim"))
+
+
+def say_table(headings: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> None:
+    """A table and an empty line; ``align`` has a ``<`` for a column of words, ``>`` for figures.
+
+    Words are folded where the line is too short, figures never.
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True, pad_edge=False)
+    for heading, side in zip(headings, align, strict=True):
+        if side == "<":
+            table.add_column(heading, overflow="fold")
+        else:
+            table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+    say()
+
+
+@contextmanager
+def bar(task: str) -> Iterator[Progress]:
+    """A progress bar on stderr that goes away when done; nothing where no one is watching."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield silent
+        return
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = TextColumn("{task.description}"), BarColumn(None), TimeRemainingColumn()
+    with Bar(*columns, console=screen, transient=True, expand=True) as shown:
+        line = shown.add_task(task, total=None)
+        yield lambda done, total: shown.update(line, completed=done, total=total)
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: 41 s, 3 min 20 s, 2 h 5 min."""
+    if seconds < 100:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def console(stderr: bool = False) -> Console:
+    """Where results go, or everything else."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)

@@ -1,0 +1,108 @@
+"""``golde show`` and ``export``: what a run folder holds."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from golde.cli import options
+from golde.cli.evaluate import figure, label
+from golde.cli.output import say, say_json, say_points, say_table
+from golde.cli.train import outcome
+from golde.errors import GoldeError
+
+
+class Format(StrEnum):
+    safetensors = "safetensors"
+    npz = "npz"
+    parquet = "parquet"
+    tsv = "tsv"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: golde show runs/facts")(show)
+    app.command(epilog="Example: golde export runs/facts --out embeddings.npz")(export)
+
+
+def show(run: options.Run, json: options.Json = False) -> None:
+    """Show a run: its graph, settings, figures, how long it took and on what machine."""
+    from golde.runs import RunFolder
+
+    folder = RunFolder(run)
+    about, config, metrics = folder.about(), folder.config(), folder.metrics()
+    if json:
+        say_json({"run": about, "config": config.model_dump(), "metrics": metrics})
+        return
+    machine = about["environment"]
+    say_points(
+        [
+            *(outcome(folder) if about["finished"] else [("run", f"{run} (not finished)")]),
+            ("graph", _graph(about)),
+            ("space", str(config.model.signature)),
+            ("machine", _machine(machine)),
+            ("versions", ", ".join(f"{n} {machine[n]}" for n in ("golde", "torch", "python"))),
+        ]
+    )
+    for section, values in config.model_dump(exclude_none=True).items():
+        say(f"\n{section}", style="bold")
+        say_points((f"  {key}", _plain(value)) for key, value in values.items())
+    if metrics:
+        say()
+        _print_metrics(metrics)
+    elif about["finished"]:
+        say(f"\nNot evaluated yet: golde evaluate {run}")
+
+
+def export(
+    run: options.Run,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
+    format: Annotated[
+        Format | None, typer.Option(help="Of which kind; unset: as the name of the file ends.")
+    ] = None,
+) -> None:
+    """Write embeddings and relation parameters, with their names, for other programs."""
+    kind = format.value if format is not None else out.suffix.removeprefix(".")
+    if kind not in list(Format):
+        raise GoldeError(f"{out}: say which --format it should have: {', '.join(Format)}")
+    import golde
+
+    golde.load_run(run, device="cpu").export(out, kind)
+    say_points([("written", str(out))])
+
+
+def _graph(about: dict[str, Any]) -> str:
+    facts = " + ".join(f"{about[split]:,} {split}" for split in ("train", "valid", "test"))
+    sizes = f"{about['entities']:,} entities, {about['relations']:,} relations"
+    return f"{about['graph']}: {sizes}, {facts} facts"
+
+
+def _machine(found: dict[str, Any]) -> str:
+    threads = f"{found['threads']} thread{'s' * (found['threads'] != 1)}"
+    where = found.get("gpu") or f"{found['device']}, {threads}"
+    return f"{where}; {found['platform']}"
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _print_metrics(metrics: dict[str, Any]) -> None:
+    names = [
+        name for name in _both(next(iter(metrics.values()))) if name not in ("count", "intervals")
+    ]
+    say_table(
+        ["evaluated", *map(label, names)],
+        (
+            [split, *(figure(n, _both(found)[n]) if n in _both(found) else "" for n in names)]
+            for split, found in metrics.items()
+        ),
+        "<" + ">" * len(names),
+    )
+
+
+def _both(found: dict[str, Any]) -> dict[str, Any]:
+    block: dict[str, Any] = found["metrics"]["both"]
+    return block

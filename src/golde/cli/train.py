@@ -1,0 +1,224 @@
+"""``golde train``."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from golde.cli import options
+from golde.cli.output import bar, console, duration, note, say_points
+from golde.errors import GoldeError
+
+if TYPE_CHECKING:
+    from golde.config import Config
+    from golde.data.graph import KnowledgeGraph
+    from golde.runs import RunFolder
+    from golde.training.loop import Watcher
+
+NUMBERS = 128
+"""Numbers an entity that a preset fills unless told otherwise."""
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: golde train facts.tsv --out runs/facts")(train)
+
+
+def train(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME|PATH",
+            help="A named set, a folder with train, valid and test files, or one file of facts. "
+            "A run that is resumed knows its own.",
+        ),
+    ] = None,
+    *,
+    out: Annotated[Path, typer.Option(metavar="RUN", help="Folder of the run.")],
+    config: Annotated[Path | None, typer.Option(help="Settings, as TOML.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="The space of a known model: rotate, house, roth …")
+    ] = None,
+    numbers: Annotated[
+        int | None, typer.Option(help=f"Numbers an entity, for the preset ({NUMBERS}).")
+    ] = None,
+    set_: options.Set = None,
+    device: options.OnDevice = options.Device.auto,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")
+    ] = False,
+    data_dir: options.DataDir = None,
+    columns: options.Columns = None,
+    valid: options.ValidSize = options.HELD_OUT,
+    test: options.TestSize = options.HELD_OUT,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="CPU threads; unset: one a core.")
+    ] = None,
+) -> None:
+    """Train a model on a graph."""
+    from golde.runs import RunFolder
+    from golde.training.loop import StoppedError
+    from golde.training.loop import train as run_training
+
+    started = RunFolder(out).exists()
+    settings = _settings(config, preset, numbers, set_ or [])
+    if resume and started and settings is None:
+        settings = RunFolder(out).config()
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+    if source is not None:
+        graph = read_graph(source, data_dir, columns, valid, test)
+    elif resume and started:
+        graph = RunFolder(out).graph()
+    else:
+        raise GoldeError("name the graph to train on: golde train NAME|PATH --out RUN")
+    try:
+        with watching() as watch, stopping() as should_stop:
+            folder = run_training(
+                graph,
+                out,
+                settings,
+                device=device.value,
+                resume=resume,
+                watch=watch,
+                should_stop=should_stop,
+            )
+    except StoppedError as stopped:
+        stop_message(stopped, out)
+        raise typer.Exit(130) from None
+    say_points([*outcome(folder), ("next", f"golde evaluate {out}")])
+
+
+def stop_message(stopped: Exception, out: Path) -> None:
+    """That training was interrupted, and how to go on."""
+    note(f"{stopped}; go on with: golde train --resume --out {out}")
+
+
+def read_graph(
+    source: str,
+    data_dir: Path | None = None,
+    columns: str | None = None,
+    valid: str = options.HELD_OUT,
+    test: str = options.HELD_OUT,
+) -> KnowledgeGraph:
+    """A graph, and on stderr what was noticed while reading it."""
+    held_out = options.parse_size(valid), options.parse_size(test)
+    from golde.data.loading import load_graph
+
+    with bar("reading") as progress:
+        graph = load_graph(
+            source,
+            data_dir=data_dir,
+            columns=columns,
+            valid=held_out[0],
+            test=held_out[1],
+            progress=progress,
+        )
+    for line in graph.notes:
+        note(f"note: {line}")
+    return graph
+
+
+def outcome(folder: RunFolder) -> list[tuple[str, str]]:
+    """What training left behind, in words."""
+    about = folder.about()
+    kept = about["chosen_step"]
+    which = "" if kept == about["steps"] else f", the model of step {kept:,} kept"
+    points = [
+        ("run", str(folder.path)),
+        ("trained", f"{about['steps']:,} steps in {duration(about['seconds'])}{which}"),
+    ]
+    scores = [check["mrr"] for check in about["validation"] if check["step"] == kept]
+    return points + [("validation", f"MRR {mrr:.3f}") for mrr in scores]
+
+
+@contextmanager
+def watching() -> Iterator[Watcher]:
+    """Shows how training gets on: a bar in a terminal, a line every tenth of the way elsewhere."""
+    from golde.training.loop import Report
+
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        shown = 0
+
+        def log(report: Report) -> None:
+            nonlocal shown
+            if report.step * 10 // report.steps > shown:
+                shown = report.step * 10 // report.steps
+                note(f"step {report.step:,}/{report.steps:,}  {_state(report)}")
+
+        yield log
+        return
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = BarColumn(None), TextColumn("{task.completed}/{task.total}  {task.fields[state]}")
+    with Progress(*columns, console=screen, transient=True, expand=True) as progress:
+        task = progress.add_task("training", total=None, state="starting", visible=False)
+
+        def draw(report: Report) -> None:
+            progress.update(
+                task,
+                completed=report.step,
+                total=report.steps,
+                state=_state(report),
+                visible=True,
+            )
+
+        yield draw
+
+
+def _state(report: Any) -> str:
+    seconds = round(report.seconds_left)
+    left = f"{seconds // 60}:{seconds % 60:02}"
+    mrr = "" if report.mrr is None else f"  MRR {report.mrr:.3f}"
+    return f"loss {report.loss:.4f}  {report.queries_per_second:,.0f} queries/s  {left} left{mrr}"
+
+
+@contextmanager
+def stopping() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and a polite kill ask training to stop; a second Ctrl-C does not wait for it."""
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    signals = [getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name)]
+    before = [(number, signal.signal(number, ask)) for number in signals]
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+def _settings(
+    path: Path | None, preset: str | None, numbers: int | None, overrides: list[str]
+) -> Config | None:
+    """File, then preset, then single settings, the later ones on top; None if nothing is given."""
+    from golde.config import Config
+    from golde.models.presets import preset as find_preset
+
+    if numbers is not None and preset is None:
+        preset = "golde"
+    if path is None and preset is None and not overrides:
+        return None
+    if preset is not None:
+        chosen = find_preset(preset, numbers or NUMBERS).model_dump(exclude_unset=True)
+        overrides = [*(f"model.{key}={_toml(value)}" for key, value in chosen.items()), *overrides]
+    return Config.load(path, overrides)
+
+
+def _toml(value: str | bool | int) -> str:
+    import json
+
+    return json.dumps(value)  # the same text in both, for words, truth values and numbers

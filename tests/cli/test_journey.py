@@ -1,0 +1,148 @@
+"""From a file of facts to answers, each step through the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from golde.cli import train as train_command
+from golde.training.loop import Report, Watcher
+
+Golde = Callable[..., Any]
+
+SIDES = {"both", "head", "tail"}
+FIGURES = {"mr", "mrr", "hits@1", "hits@3", "hits@10"}
+
+
+def test_evaluate_prints_one_object_that_beats_the_baselines(golde: Golde, run: Path) -> None:
+    result = golde("evaluate", run, "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert {"protocol", "metrics", "relations", "categories", "baselines"} <= set(found)
+    assert set(found["metrics"]) == SIDES
+    assert all(set(found["metrics"][side]) >= FIGURES for side in SIDES)
+    mrr = found["metrics"]["both"]["mrr"]
+    assert mrr > 1.5 * found["baselines"]["popularity"]["both"]["mrr"]
+
+    shown = golde("show", run, "--json")
+    assert json.loads(shown.stdout)["metrics"]["test"]["metrics"]["both"]["mrr"] == mrr
+    assert f"{mrr:.3f}" in golde("show", run).stdout
+
+
+def test_evaluate_for_people_fits_80_columns(golde: Golde, run: Path) -> None:
+    result = golde("evaluate", run, "--split", "valid", "--hits", "2", "--self-filter")
+    assert result.exit_code == 0
+    assert "self-filter ON" in result.stdout
+    assert "H@2" in result.stdout
+    assert "popularity" in result.stdout
+    tables = result.stdout.split("\n\n", 1)[1]  # after the protocol card
+    assert max(map(len, tables.splitlines())) <= 80
+    assert "popularity" not in golde("evaluate", run, "--no-baselines").stdout
+
+
+def test_predict_marks_drops_and_restricts(golde: Golde, run: Path, tmp_path: Path) -> None:
+    asked = ("predict", run, "--head", "e3", "--relation", "next", "--top", "4")
+    result = golde(*asked, "--json")
+    answers = json.loads(result.stdout)["answers"]
+    assert answers[0]["tail"] == "e4"
+    assert answers[0]["known"] in ("train", "valid", "test")
+    assert answers[0]["known"] in golde(*asked).stdout
+
+    dropped = json.loads(golde(*asked, "--known", "drop", "--json").stdout)["answers"]
+    assert "e4" not in [answer["tail"] for answer in dropped]
+    (tmp_path / "names.txt").write_text("e5\ne6\n", encoding="utf-8")
+    few = json.loads(golde(*asked, "--candidates", tmp_path / "names.txt", "--json").stdout)
+    assert {answer["tail"] for answer in few["answers"]} == {"e5", "e6"}
+
+    relations = golde("predict", run, "--head", "e3", "--tail", "e15", "--json")
+    assert json.loads(relations.stdout)["answers"][0]["relation"] == "opposite"
+
+
+def test_a_file_of_queries_becomes_a_file_of_answers(
+    golde: Golde, run: Path, tmp_path: Path
+) -> None:
+    queries = tmp_path / "queries.tsv"
+    queries.write_text("e3\tnext\t?\n?\tnext\te9\n", encoding="utf-8")
+    for name in ("answers.tsv", "answers.parquet"):
+        written = golde("predict", run, "--queries", queries, "--top", 3, "--out", tmp_path / name)
+        assert written.exit_code == 0, written.stderr
+        assert "6 answers" in written.stdout
+    head, *rows = (tmp_path / "answers.tsv").read_text("utf-8").splitlines()
+    table = pyarrow.parquet.read_table(tmp_path / "answers.parquet").to_pylist()
+    assert [row.split("\t")[:5] for row in rows] == [
+        [str(row[name]) for name in head.split("\t")[:5]] for row in table
+    ]
+    assert (table[0]["query"], table[0]["tail"]) == (1, "e4")
+    assert (table[3]["query"], table[3]["head"]) == (2, "e8")
+
+
+def test_complete_scores_and_exports(golde: Golde, run: Path, facts: Path, tmp_path: Path) -> None:
+    known = {tuple(line.split("\t")) for line in facts.read_text("utf-8").splitlines()}
+    found = json.loads(golde("complete", run, "--top", 5, "--json").stdout)
+    assert len(found) == 5
+    assert not known & {(f["head"], f["relation"], f["tail"]) for f in found}
+    one = json.loads(
+        golde("complete", run, "--top", 2, "--per-relation", "--relation", "is", "--json").stdout
+    )
+    assert [fact["relation"] for fact in one] == ["is", "is"]
+
+    missing = tmp_path / "missing.tsv"
+    assert golde("complete", run, "--top", 5, "--out", missing).exit_code == 0
+    again = golde("score", run, missing, "--columns", "head,relation,tail", "--json")
+    assert again.exit_code == 0, again.stderr
+    for fact, scored in zip(found, json.loads(again.stdout), strict=True):
+        assert fact["tail"] == scored["tail"]
+        assert math.isclose(fact["score"], scored["score"], rel_tol=1e-5)
+
+    assert golde("export", run, "--out", tmp_path / "space.npz").exit_code == 0
+    with np.load(tmp_path / "space.npz") as arrays:
+        assert arrays["entity"].shape == (26, 16)
+
+
+def test_ctrl_c_keeps_a_checkpoint_and_resume_needs_nothing_but_the_folder(
+    golde: Golde,
+    facts: Path,
+    run: Path,
+    small: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @contextmanager
+    def interrupting() -> Iterator[Watcher]:
+        def watch(report: Report) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+        yield watch
+
+    out = tmp_path / "run"
+    with monkeypatch.context() as patched:
+        patched.setattr(train_command, "watching", interrupting)
+        stopped = golde("train", facts, "--out", out, *small)
+    assert stopped.exit_code == 130
+    assert f"golde train --resume --out {out}" in stopped.stderr
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    resumed = golde("train", "--resume", "--out", out)
+    assert resumed.exit_code == 0, resumed.stderr
+    whole, halves = ((path / "model.safetensors").read_bytes() for path in (run, out))
+    assert whole == halves
+
+
+def test_data_is_listed_and_described(golde: Golde, facts: Path, tmp_path: Path) -> None:
+    sets = {one["name"]: one for one in json.loads(golde("data", "list", "--json").stdout)}
+    assert sets["world"]["status"] == "shipped"
+    assert sets["wn18rr"]["train"] == 86_835
+    found = json.loads(golde("data", "describe", facts, "--test", "7", "--json").stdout)
+    assert (found["entities"], found["facts"]["test"]) == (26, 7)
+    shown = golde("data", "describe", facts).stdout
+    assert "opposite (" in shown
+    assert max(map(len, shown.splitlines())) <= 82  # the digest with its heading

@@ -1,0 +1,75 @@
+"""A mistake is one message that names it, exit code 2, and nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Golde = Callable[..., Any]
+
+RUN, FACTS = "<run>", "<facts>"
+
+MISTAKES = {
+    "bad file": (("train", "bad.tsv", "--out", "new"), "bad.tsv:2: 2 columns where 3"),
+    "no file": (("train", "none.tsv", "--out", "new"), "none.tsv"),
+    "unknown key": (
+        ("train", FACTS, "--out", "new", "--set", "training.stepz=1"),
+        "training.steps",
+    ),
+    "bad space": (("train", FACTS, "--out", "new", "--set", "model.signature=Z3"), "'Z'"),
+    "unknown preset": (("train", FACTS, "--out", "new", "--preset", "rotat"), "'rotate'"),
+    "bad size": (("train", FACTS, "--out", "new", "--valid", "some"), "'some'"),
+    "no graph": (("train", "--out", "new"), "name the graph"),
+    "no graph to resume": (("train", "--resume", "--out", "new"), "name the graph"),
+    "run exists": (("train", FACTS, "--out", RUN), "add --resume"),
+    "unknown set": (("data", "describe", "wn18r"), "wn18rr"),
+    "missing run": (("evaluate", "new"), "no run here"),
+    "bad hits": (("evaluate", RUN, "--hits", "one"), "'one'"),
+    "unknown entity": (("predict", RUN, "--head", "evn", "--relation", "is"), "'even'"),
+    "two unknowns": (("predict", RUN, "--head", "e1"), "exactly one"),
+    "nothing asked": (("predict", RUN), "--queries"),
+    "queries without out": (("predict", RUN, "--queries", "queries.tsv"), "--out"),
+    "bad query": (
+        ("predict", RUN, "--queries", "queries.tsv", "--out", "new.tsv"),
+        "queries.tsv:1: ",
+    ),
+    "unknown table": (("complete", RUN, "--out", "new.xls"), ".parquet"),
+    "no folder": (("complete", RUN, "--out", "new/found.tsv"), "no folder new"),
+    "unknown fact": (("score", RUN, "claims.tsv"), "claims.tsv:2"),
+    "unknown format": (("export", RUN, "--out", "new.xyz"), "safetensors"),
+    "missing option": (("train", FACTS), "--out"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_named_and_nothing_is_written(
+    golde: Golde,
+    run: Path,
+    facts: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mistake: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.tsv").write_text("a\tb\tc\nd\te\n", encoding="utf-8")
+    Path("queries.tsv").write_text("e1\tnext\te2\n", encoding="utf-8")
+    Path("claims.tsv").write_text("e1\tnext\te2\ne1\tnext\te99\n", encoding="utf-8")
+    before = {path: path.read_bytes() for path in [*tmp_path.iterdir(), *run.iterdir()]}
+    arguments, named = MISTAKES[mistake]
+    result = golde(*({RUN: run, FACTS: facts}.get(word, word) for word in arguments))
+    assert result.exit_code == 2, result.output
+    assert named in result.stderr
+    assert result.stdout == ""
+    assert {path: path.read_bytes() for path in [*tmp_path.iterdir(), *run.iterdir()]} == before
+
+
+def test_what_is_no_mistake_of_the_person_stays_an_exception(
+    golde: Golde, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("golde.cli.runs.outcome", lambda folder: 1 / 0)
+    result = golde("show", run)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, ZeroDivisionError)

@@ -1,0 +1,71 @@
+"""What only a process of its own can show: how quick it starts and how it ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from golde.cli.main import app
+
+Golde = Callable[..., Any]
+
+COMMAND = (sys.executable, "-m", "golde.cli.main")
+
+
+def test_help_is_quick() -> None:
+    def seconds() -> float:
+        start = time.perf_counter()
+        shown = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, check=True)
+        assert "golde demo" in shown.stdout
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(3)) < 0.5
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = "import sys, golde.cli.main; print([m for m in HEAVY if m in sys.modules])".replace(
+        "HEAVY", repr(["torch", "numpy", "rich.table", "golde.config", "matplotlib"])
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(info.callback.__name__ for info in app.registered_commands if info.callback),
+        "data list",
+        "data describe",
+    ],
+)
+def test_each_command_shows_an_example(golde: Golde, command: str) -> None:
+    shown = golde(*command.split(), "--help")
+    assert shown.exit_code == 0
+    assert f"Example: golde {command}" in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a closed pipe is another error there")
+def test_a_reader_that_leaves_gets_no_traceback() -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    process = subprocess.Popen(
+        [*COMMAND, "data", "list", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait() == 1
