@@ -38,6 +38,14 @@ unit: $(VENV)/.installed-dev
 test-slow: $(VENV)/.installed-dev   ## kills, several processes, learned patterns over seeds
 	$(BIN)/python -m pytest -m slow
 
+$(VENV)/.installed-docs: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.installed-docs   ## build the documentation into site/, without network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo built site/index.html
+
 wheels-for-gpu: $(BIN)/python   ## unpack what a GPU machine without network may lack (Python 3.12)
 	$(PIP) --no-deps --upgrade --target .carry/site --python-version 3.12 --only-binary=:all: \
 	  annotated-doc annotated-types hypothesis mpmath pydantic pydantic-core==2.50.4 \
