@@ -47,8 +47,8 @@ def sampler(negatives: int) -> Sampler:
 
 @pytest.mark.parametrize("own", [True, False], ids=["own", "shared"])
 @pytest.mark.parametrize("negatives", [4, 0])
-def test_a_step_scores_distinct_negatives_that_are_not_facts(negatives: int, own: bool) -> None:
-    """By hand, from the table of all scores: each query against a *set* of false answers."""
+def test_a_step_scores_negatives_that_are_not_facts(negatives: int, own: bool) -> None:
+    """By hand, from the table of all scores: a *set* of shared false answers, and the query itself."""
     golde, drawn = model(), sampler(negatives)
     config = TrainingConfig(temperature=0.5, query_as_negative=own, negatives=negatives)
     batch = drawn.batch(3)
@@ -58,9 +58,9 @@ def test_a_step_scores_distinct_negatives_that_are_not_facts(negatives: int, own
     for row, (entity, direction, answer) in enumerate(
         zip(batch.entity.tolist(), batch.direction.tolist(), batch.answer.tolist(), strict=True)
     ):
-        false = shared | {entity} if own else shared
-        known = drawn.known.answers(torch.tensor([entity]), torch.tensor([direction]))[1]
-        live = table[row, sorted(false - set(known.tolist()))]
+        false = [*sorted(shared), entity] if own else sorted(shared)
+        known = drawn.known.answers(torch.tensor([entity]), torch.tensor([direction]))[1].tolist()
+        live = table[row, [name for name in false if name not in known]]
         p = torch.softmax(0.5 * live, 0).detach()
         right = logsigmoid(3 + table[row, answer])
         total = total - batch.weight[row] * (right + (p * logsigmoid(-3 - live)).sum()) / 2

@@ -96,10 +96,9 @@ class Sampler:
         masked[row[hit], place[hit]] = True
         return Candidates(chosen, masked)
 
-    def own_masked(self, batch: Batch, candidates: Candidates) -> Tensor:
-        """Whether each query's own entity is a known answer or was drawn already, (B,)."""
-        known = self.known.contains(batch.entity, batch.direction, batch.entity)
-        return known | _find(batch.entity, candidates.entity)[1]
+    def own_masked(self, batch: Batch) -> Tensor:
+        """Whether each query's own entity is a known answer, (B,)."""
+        return self.known.contains(batch.entity, batch.direction, batch.entity)
 
     def _subsampling_weights(self, relations: int) -> Tensor:
         """``1/√(n(h,r) + n(t,r⁻¹) + 6)`` for every directed fact."""

@@ -19,14 +19,16 @@ def step_loss(model: GoldE, sampler: Sampler, step: int, config: TrainingConfig)
     candidates = sampler.candidates(step, batch)
     masked = candidates.masked
     answers = [batch.answer]
-    if config.query_as_negative and not sampler.takes_all:  # among all it is one already
+    if config.query_as_negative:
+        # Also where it was drawn: the entity a map moves least is the hardest negative there is, and
+        # counting it on top of the shared ones keeps it from outranking true answers.
         answers.append(batch.entity)
     (positive, *own), negative = model.score_batch(
         batch.entity, batch.direction, answers, candidates.entity
     )
     if own:
         negative = torch.cat((negative, own[0].unsqueeze(1)), 1)
-        masked = torch.cat((masked, sampler.own_masked(batch, candidates).unsqueeze(1)), 1)
+        masked = torch.cat((masked, sampler.own_masked(batch).unsqueeze(1)), 1)
     if config.loss == "self-adversarial":
         margin = model.config.margin
         reduced = Adversarial.of(negative, masked, margin=margin, temperature=config.temperature)
