@@ -59,7 +59,7 @@ def measure(path: str) -> dict[str, float]:
     """Load one file in this process."""
     import resource
 
-    from golde.data import load_graph
+    from golde.data.loading import load_graph
 
     def peak() -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # MB on Linux

@@ -8,7 +8,8 @@ from golde._version import __version__
 if TYPE_CHECKING:
     from golde.api import load_run, train
     from golde.config import Config
-    from golde.data import KnowledgeGraph, load_graph
+    from golde.data.graph import KnowledgeGraph
+    from golde.data.loading import load_graph
     from golde.errors import GoldeError
     from golde.geometry import Signature
     from golde.inference import Prediction, Query, Run
@@ -30,12 +31,12 @@ __all__ = [
 _HOMES = {
     "Config": "golde.config",
     "GoldeError": "golde.errors",
-    "KnowledgeGraph": "golde.data",
+    "KnowledgeGraph": "golde.data.graph",
     "Prediction": "golde.inference",
     "Query": "golde.inference",
     "Run": "golde.inference",
     "Signature": "golde.geometry",
-    "load_graph": "golde.data",
+    "load_graph": "golde.data.loading",
     "load_run": "golde.api",
     "train": "golde.api",
 }

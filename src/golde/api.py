@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from golde.config import Config
-from golde.data import KnowledgeGraph, load_graph
+from golde.data.graph import KnowledgeGraph
+from golde.data.loading import load_graph
 from golde.inference import Run
 from golde.runs import RunFolder
 from golde.training import Report

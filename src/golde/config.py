@@ -29,7 +29,7 @@ class ModelConfig(_Section):
         default=None, description="Component spaces, such as `P8x8 Q9x8`: letter, dimension, count."
     )
     reflections: Literal["k", "k-1", "alternating"] = Field(
-        default="alternating",
+        default="k",
         description="Householder reflections per component: K, K−1, or K and K−1 in turn.",
     )
     block: int | None = Field(
@@ -89,7 +89,9 @@ class TrainingConfig(_Section):
         default=True, description="Weigh facts by 1/√(n(h,r) + n(t,r⁻¹) + 6) within a batch."
     )
     label_smoothing: float = Field(default=0.0, ge=0, lt=1, description="For cross-entropy.")
-    learning_rate: float = Field(default=0.01, gt=0, description="Peak learning rate of Adam.")
+    learning_rate: float | None = Field(
+        default=None, gt=0, description="Peak learning rate of Adam; unset: from the steps."
+    )
     warmup: float = Field(
         default=0.05, ge=0, lt=1, description="Share of the steps that warm up linearly."
     )
@@ -115,10 +117,6 @@ class TrainingConfig(_Section):
         default=30.0, ge=0, description="Seconds between checkpoints; 0: after every step."
     )
     log_every: int = Field(default=50, ge=1, description="Steps between log lines.")
-    compile: Literal["auto", "on", "off"] = Field(
-        default="off",
-        description="torch.compile for the pairwise distance, with an eager fallback.",
-    )
     precision: Literal["float32", "float64"] = Field(
         default="float32", description="Type of all parameters."
     )

@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golde.data import KnowledgeGraph, describe, relation_categories
-from golde.data.describe import _mirrors
+from golde.data.describe import _mirrors, describe, relation_categories
+from golde.data.graph import KnowledgeGraph
 
 
 def facts(relation: str, *pairs: str) -> Iterator[tuple[str, str, str]]:

@@ -7,7 +7,8 @@ import random
 import pytest
 import torch
 
-from golde.data import KnowledgeGraph, Vocabulary
+from golde.data.graph import KnowledgeGraph
+from golde.data.vocabulary import Vocabulary
 from golde.errors import GoldeError
 
 FACTS = [("ann", "knows", "bob"), ("bob", "knows", "cid"), ("cid", "likes", "ann")]

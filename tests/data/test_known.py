@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from golde.data import KnownFacts
+from golde.data.known import KnownFacts
 
 ENTITIES, RELATIONS = 5, 3
 

@@ -14,8 +14,9 @@ import pytest
 import zstandard
 from pyarrow import parquet
 
-from golde.data import KnowledgeGraph, load_graph
 from golde.data import text as text_module
+from golde.data.graph import KnowledgeGraph
+from golde.data.loading import load_graph
 from golde.errors import DataError, GoldeError, MissingExtraError
 
 FACTS = [

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from golde.data import split_facts
+from golde.data.splitting import split_facts
 from golde.errors import GoldeError
 
 FACTS = np.unique(np.random.default_rng(0).integers(0, (30, 4, 30), size=(1000, 3)), axis=0)

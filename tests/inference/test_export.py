@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 from safetensors import safe_open
 
-from golde.data import KnowledgeGraph, Vocabulary
+from golde.data.graph import KnowledgeGraph
+from golde.data.vocabulary import Vocabulary
 from golde.errors import GoldeError, MissingExtraError
 from golde.inference import Run
 from golde.inference.export import FORMATS

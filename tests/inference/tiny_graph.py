@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from golde.data import KnowledgeGraph
+from golde.data.graph import KnowledgeGraph
 
 # Only "knows" has facts from an entity to itself.
 TRAIN = [

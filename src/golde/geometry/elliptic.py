@@ -1,4 +1,4 @@
-"""Elliptic components: relation-specific ellipsoids with weights p > 0 (Eq. 2, 9, 10)."""
+"""Elliptic components: relation-specific ellipsoids with weights p > 0 (Eq. 1, 9, 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hyperbolic components: relation-specific hyperboloids of curvature −1/β (Eq. 3, 11–13)."""
+"""Hyperbolic components: relation-specific hyperboloids of curvature −1/β (Eq. 2, 11–13)."""
 
 from __future__ import annotations
 

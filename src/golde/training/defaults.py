@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 
@@ -25,6 +27,7 @@ def resolve(config: Config, graph: KnowledgeGraph) -> Config:
             "steps": steps,
             "negatives": negatives,
             "validate_every": validate,
+            "learning_rate": training.learning_rate or _learning_rate(steps),
         },
     )
 
@@ -33,3 +36,8 @@ def _steps(facts: int, batch: int) -> int:
     """About 100 passes over a small graph, fewer over a large one."""
     passes = min(100.0, max(10.0, 6e6 / max(1, facts)))
     return max(300, round(passes * facts / batch))
+
+
+def _learning_rate(steps: int) -> float:
+    """0.01 for the few hundred steps of a small graph, less the longer training goes on."""
+    return round(0.01 * min(1.0, math.pow(400 / steps, 2 / 3)), 5)

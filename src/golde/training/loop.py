@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -27,6 +28,8 @@ from golde.training.defaults import resolve
 from golde.training.sampling import Sampler
 from golde.training.schedule import learning_rate
 from golde.training.step import step_loss
+
+_Number = TypeVar("_Number", int, float)
 
 
 class DivergedError(GoldeError):
@@ -219,7 +222,7 @@ class _Training:
         rate = learning_rate(
             step,
             steps=self.steps,
-            peak=self.config.learning_rate,
+            peak=_set(self.config.learning_rate),
             warmup=self.config.warmup,
         )
         for group in self.optimiser.param_groups:
@@ -251,11 +254,10 @@ class _Training:
         progress = self.progress
         progress.validations.append({"step": progress.step, "mrr": mrr})
         self.folder.append_log(step=progress.step, validation_mrr=mrr)
-        if mrr > progress.best_mrr:
-            progress.best_mrr, progress.best_step, progress.worse = mrr, progress.step, 0
+        progress.worse = 0 if mrr > progress.best_mrr else progress.worse + 1
+        if mrr >= progress.best_mrr:  # of equals the later: it tells true from false more clearly
+            progress.best_mrr, progress.best_step = mrr, progress.step
             self.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
-        else:
-            progress.worse += 1
 
     def _report(self, step: int, loss: float, rate: float) -> None:
         elapsed = time.monotonic() - self.started
@@ -335,6 +337,6 @@ def _identity(config: Config, graph: KnowledgeGraph, device: torch.device) -> st
     return hashlib.sha256((config.to_toml() + graph.digest + device.type).encode()).hexdigest()
 
 
-def _set(value: int | None) -> int:
+def _set(value: _Number | None) -> _Number:
     assert value is not None, "open settings are resolved before training"
     return value
