@@ -51,5 +51,18 @@ wheels-for-gpu: $(BIN)/python   ## unpack what a GPU machine without network may
 	  annotated-doc annotated-types hypothesis mpmath pydantic pydantic-core==2.50.4 \
 	  sortedcontainers tomli-w typing-extensions typing-inspection
 
+PYKEEN := .venv-pykeen
+
+$(PYKEEN)/.installed: constraints.txt
+	$(PYTHON) -m venv $(PYKEEN)
+	$(PYKEEN)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  torch pykeen==1.11.1
+	@touch $@
+
+.PHONY: bench-pykeen
+bench-pykeen: $(VENV)/.installed $(PYKEEN)/.installed   ## speed beside PyKEEN (graphs: GOLDE_DATA)
+	$(BIN)/python benchmarks/pykeen_speed.py --pykeen $(PYKEEN)/bin/python \
+	  --out results/cpu_speed.json
+
 clean:           ## remove what was built
 	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache

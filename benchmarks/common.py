@@ -1,0 +1,100 @@
+"""What every benchmark shares: a clock that leaves warm-up out, and where a figure comes from."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+
+class Meter:
+    """Work a second between the ticks of a loop.
+
+    ``tick`` is called at the end of every step with the work done in it. The first step, and those of
+    the next ``warmup`` seconds, are left out; the tick that ends ``seconds`` of measuring returns True.
+    """
+
+    def __init__(self, warmup: float, seconds: float) -> None:
+        self.warmup, self.seconds = warmup, seconds
+        self.begun: float | None = None
+        self.start: float | None = None
+        self.stop = 0.0
+        self.steps = self.work = 0
+
+    def tick(self, work: int) -> bool:
+        now = time.perf_counter()
+        if self.begun is None:
+            self.begun = now
+        if self.start is None:
+            if now - self.begun >= self.warmup:
+                self.start = now
+            return False
+        self.steps, self.work, self.stop = self.steps + 1, self.work + work, now
+        return now - self.start >= self.seconds
+
+    @property
+    def rate(self) -> float:
+        if self.start is None or not self.steps:
+            raise RuntimeError("the loop ended before anything was measured")
+        return self.work / (self.stop - self.start)
+
+
+def measure_calls(
+    call: Callable[[], object], work: int, *, seconds: float, warm_up: Callable[[], object]
+) -> float:
+    """Work a second of ``call``, made once and then again until ``seconds`` have passed."""
+    warm_up()
+    calls, start = 0, time.perf_counter()
+    while calls == 0 or time.perf_counter() - start < seconds:
+        call()
+        calls += 1
+    return calls * work / (time.perf_counter() - start)
+
+
+def spread(values: Iterable[float]) -> dict[str, Any]:
+    """The median of repeated figures, their range, and the figures."""
+    each = [float(f"{value:.5g}") for value in values]
+    return {"median": statistics.median(each), "min": min(each), "max": max(each), "each": each}
+
+
+def provenance(packages: Iterable[str]) -> dict[str, Any]:
+    """Machine, versions and commit."""
+    return {
+        "machine": {
+            "cpu": cpu_name(),
+            "cores": os.cpu_count(),
+            "architecture": platform.machine(),
+            "system": f"{platform.system()} {platform.release()}",
+        },
+        "versions": versions(packages),
+        "commit": commit(),
+    }
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+
+
+def commit() -> str:
+    """The commit of this checkout, marked where tracked files differ from it."""
+    return _git("rev-parse", "HEAD") + ("+changes" if _git("status", "-s", "-uno") else "")
+
+
+def cpu_name() -> str:
+    """The processor as the system calls it."""
+    listing = Path("/proc/cpuinfo")
+    lines = listing.read_text().splitlines() if listing.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def _git(*arguments: str) -> str:
+    here = Path(__file__).parent
+    done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True)
+    return done.stdout.strip()
