@@ -117,6 +117,10 @@ class TrainingConfig(_Section):
         default=30.0, ge=0, description="Seconds between checkpoints; 0: after every step."
     )
     log_every: int = Field(default=50, ge=1, description="Steps between log lines.")
+    compile: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="Compile the pointwise work of scoring on the CPU; auto: where it saves time.",
+    )
     precision: Literal["float32", "float64"] = Field(
         default="float32", description="Type of all parameters."
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -11,7 +13,16 @@ import torch
 from torch import Tensor
 
 from golde.geometry import GEOMETRIES
-from golde.kernels import Core, Finish, Geodesic, Root, paired, pairwise, pairwise_reference
+from golde.kernels import (
+    Core,
+    Finish,
+    Geodesic,
+    Root,
+    can_fuse,
+    paired,
+    pairwise,
+    pairwise_reference,
+)
 from oracles import ask, normal, randomised, seeded
 
 WIDTH = 4
@@ -218,3 +229,16 @@ def test_far_out_nothing_overflows(letter: str) -> None:
     for tensor in (table, heads.grad, tails.grad):
         assert tensor is not None
         assert tensor.isfinite().all()
+
+
+@finishes
+@norms
+def test_the_fused_loop_is_the_chain_of_operations(finish: Finish, norm: int) -> None:
+    if not can_fuse():
+        pytest.skip("torch.compile does not work here, and the eager version is used")
+    query, candidate = (leaves(core) for core in sides(finish, 3, 7, 5))
+    expected = outcome(pairwise, query, candidate, finish, norm)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the compiler's own, about versions of itself
+        found = outcome(partial(pairwise, fused=True), query, candidate, finish, norm)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)

@@ -1,6 +1,15 @@
 """The pairwise distance over a product of components."""
 
 from golde.kernels.finish import Finish, Geodesic, Root
-from golde.kernels.pairwise import Core, paired, pairwise, pairwise_reference
+from golde.kernels.pairwise import Core, can_fuse, paired, pairwise, pairwise_reference
 
-__all__ = ["Core", "Finish", "Geodesic", "Root", "paired", "pairwise", "pairwise_reference"]
+__all__ = [
+    "Core",
+    "Finish",
+    "Geodesic",
+    "Root",
+    "can_fuse",
+    "paired",
+    "pairwise",
+    "pairwise_reference",
+]

@@ -8,15 +8,21 @@ shape B×N×K is ever formed, and the blocked version does not form B×N×M eith
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from golde.kernels.finish import Finish, Scalars
+from golde.kernels.finish import Finish, Root, Scalars
 
 BLOCK_ELEMENTS = 1 << 16
 """Pairs × components handled at a time: a few such blocks of float32 stay in a core's cache."""
+
+FUSED_BLOCKS = 4
+"""One fused loop keeps fewer intermediates than a chain of operations, so its blocks are larger."""
 
 
 class Core(NamedTuple):
@@ -29,8 +35,8 @@ class Core(NamedTuple):
 def pairwise_reference(query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
     """``Σ_m d_m(q_b, c_n)^norm`` for every query and every candidate, (B, N): the plain form."""
     x = torch.bmm(query.vector, candidate.vector.mT)  # (M, B, N)
-    columns, rows = _scalars(query, 2), _scalars(candidate, 1)
-    return _power(finish.value(x, columns, rows), norm).sum(0)
+    columns, rows = _broadcast((*query.scalars, *candidate.scalars), len(query.scalars))
+    return _values(finish, norm, x, columns, rows)
 
 
 def paired(query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
@@ -40,14 +46,51 @@ def paired(query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
         return _power(finish.value(x, query.scalars, candidate.scalars), norm).sum(0)
 
 
-def pairwise(query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
-    """``Σ_m d_m(q_b, c_n)^norm`` for every query and every candidate, (B, N)."""
+def pairwise(
+    query: Core, candidate: Core, finish: Finish, norm: int, *, fused: bool = False
+) -> Tensor:
+    """``Σ_m d_m(q_b, c_n)^norm`` for every query and every candidate, (B, N).
+
+    ``fused`` compiles the pointwise work of the blocked version into one loop (see ``can_fuse``).
+    """
     with torch.autocast(query.vector.device.type, enabled=False):
         if query.vector.device.type != "cpu":
             return pairwise_reference(query, candidate, finish, norm)
         inputs = (query.vector, candidate.vector, *query.scalars, *candidate.scalars)
-        result: Tensor = _Blocked.apply(finish, norm, len(query.scalars), *inputs)
-        return result
+        return _blocked(finish, norm, fused, len(query.scalars), *inputs)
+
+
+def _values(finish: Finish, norm: int, x: Tensor, query: Scalars, candidate: Scalars) -> Tensor:
+    """The pointwise work of a block, forward: (M, b, N) to (b, N)."""
+    return _power(finish.value(x, query, candidate), norm).sum(0)
+
+
+def _gradients(
+    finish: Finish, norm: int, grad: Tensor, x: Tensor, query: Scalars, candidate: Scalars
+) -> tuple[Tensor, Scalars, Scalars]:
+    """The pointwise work of a block, backward; gradients of scalars are summed over their pairs."""
+    if norm == 2:
+        grad = 2 * grad * finish.value(x, query, candidate)
+    grad_x, to_query, to_candidate = finish.gradient(grad, x, query, candidate)
+    return grad_x, tuple(g.sum(2) for g in to_query), tuple(g.sum(1) for g in to_candidate)
+
+
+@cache
+def _fused() -> tuple[Callable[..., Tensor], Callable[..., tuple[Tensor, Scalars, Scalars]]]:
+    """Both compiled; only when first needed, because the compiler takes a second to import."""
+    return torch.compile(_values, dynamic=True), torch.compile(_gradients, dynamic=True)
+
+
+@cache
+def can_fuse() -> bool:
+    """Whether ``torch.compile`` works here (it needs a C++ compiler); tried once, on a small case."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _fused()[0](Root(), 1, torch.rand(2, 3, 4), (), ())
+    except Exception:  # whatever is missing: the eager version works everywhere
+        return False
+    return True
 
 
 class _Blocked(torch.autograd.Function):
@@ -55,50 +98,63 @@ class _Blocked(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, finish: Finish, norm: int, split: int, q: Tensor, c: Tensor, *scalars: Tensor
+        ctx: Any,
+        finish: Finish,
+        norm: int,
+        fused: bool,
+        split: int,
+        q: Tensor,
+        c: Tensor,
+        *scalars: Tensor,
     ) -> Tensor:
         ctx.save_for_backward(q, c, *scalars)
-        ctx.finish, ctx.norm, ctx.split = finish, norm, split
-        query, candidate = Core(q, scalars[:split]), Core(c.contiguous(), scalars[split:])
+        ctx.finish, ctx.norm, ctx.fused, ctx.split = finish, norm, fused, split
+        c = c.contiguous()
+        columns, rows = _broadcast(scalars, split)
+        values = _fused()[0] if fused else _values
         out = q.new_empty(q.shape[1], c.shape[1])
-        for block in _blocks(q, c):
-            part = Core(q[:, block], tuple(s[:, block] for s in query.scalars))
-            out[block] = pairwise_reference(part, candidate, finish, norm)
+        for block in _blocks(q, c, fused):
+            x = torch.bmm(q[:, block], c.mT)  # (M, b, N)
+            out[block] = values(finish, norm, x, tuple(s[:, block] for s in columns), rows)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         q, c, *scalars = ctx.saved_tensors
         c = c.contiguous()
-        finish, split = ctx.finish, ctx.split
-        query_scalars = [s.unsqueeze(2) for s in scalars[:split]]
-        rows = tuple(s.unsqueeze(1) for s in scalars[split:])
+        columns, rows = _broadcast(scalars, ctx.split)
+        gradients = _fused()[1] if ctx.fused else _gradients
         grad_q, grad_c = torch.empty_like(q), torch.zeros_like(c)
-        grad_query = [torch.empty_like(s) for s in scalars[:split]]
-        grad_candidate = [torch.zeros_like(s) for s in scalars[split:]]
-        for block in _blocks(q, c):
-            columns = tuple(s[:, block] for s in query_scalars)
-            x = torch.bmm(q[:, block], c.mT)  # (M, b, N)
-            grad = grads[0][block]
-            if ctx.norm == 2:
-                grad = 2 * grad * finish.value(x, columns, rows)
-            grad_x, to_query, to_candidate = finish.gradient(grad, x, columns, rows)
+        grad_query = [torch.empty_like(s) for s in scalars[: ctx.split]]
+        grad_candidate = [torch.zeros_like(s) for s in scalars[ctx.split :]]
+        for block in _blocks(q, c, ctx.fused):
+            x = torch.bmm(q[:, block], c.mT)
+            own = tuple(s[:, block] for s in columns)
+            grad_x, to_query, to_candidate = gradients(
+                ctx.finish, ctx.norm, grads[0][block], x, own, rows
+            )
             grad_q[:, block] = torch.bmm(grad_x, c)
             grad_c.baddbmm_(grad_x.mT, q[:, block])
             for total, part in zip(grad_query, to_query, strict=True):
-                total[:, block] = part.sum(2)
+                total[:, block] = part
             for total, part in zip(grad_candidate, to_candidate, strict=True):
-                total += part.sum(1)
-        return None, None, None, grad_q, grad_c, *grad_query, *grad_candidate
+                total += part
+        return None, None, None, None, grad_q, grad_c, *grad_query, *grad_candidate
 
 
-def _blocks(q: Tensor, c: Tensor) -> list[slice]:
-    rows = max(1, BLOCK_ELEMENTS // max(1, q.shape[0] * c.shape[1]))
+def _broadcast(scalars: Sequence[Tensor], split: int) -> tuple[Scalars, Scalars]:
+    """Query scalars as columns and candidate scalars as rows of a block."""
+    columns = tuple(s.unsqueeze(2) for s in scalars[:split])
+    return columns, tuple(s.unsqueeze(1) for s in scalars[split:])
+
+
+_blocked: Callable[..., Tensor] = _Blocked.apply
+
+
+def _blocks(q: Tensor, c: Tensor, fused: bool) -> list[slice]:
+    elements = BLOCK_ELEMENTS * (FUSED_BLOCKS if fused else 1)
+    rows = max(1, elements // max(1, q.shape[0] * c.shape[1]))
     return [slice(start, start + rows) for start in range(0, q.shape[1], rows)]
-
-
-def _scalars(core: Core, axis: int) -> Scalars:
-    return tuple(s.unsqueeze(axis) for s in core.scalars)
 
 
 def _power(distance: Tensor, norm: int) -> Tensor:

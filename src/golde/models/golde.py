@@ -14,6 +14,8 @@ from golde.errors import ConfigError
 from golde.geometry import GEOMETRIES, Geometry, Grouping, Hyperbolic, Signature, gather
 from golde.kernels import Core, paired, pairwise
 
+DEFAULT_MARGIN = 6.0
+
 
 class GoldE(nn.Module):
     """Scores facts by ``s(h, r, t) = −Σ_i w_i · d_i(G_r e_h, e_t)^l`` over the components (Eq. 15).
@@ -29,10 +31,12 @@ class GoldE(nn.Module):
     ) -> None:
         super().__init__()
         self.config, self.relations = config, relations
+        self.margin = DEFAULT_MARGIN if config.margin is None else config.margin
+        self.fused = False  # compile the pointwise work of scoring; set by who knows that it pays
         self.signature = Signature.parse(config.signature or "")
         generator = torch.Generator().manual_seed(seed)
         rows = 2 * relations if config.reciprocal else relations
-        scale = config.init_scale or initial_scale(self.signature, config.margin)
+        scale = config.init_scale or initial_scale(self.signature, self.margin)
         self.entity = nn.Parameter(
             torch.empty(entities, self.signature.numbers).uniform_(
                 -scale, scale, generator=generator
@@ -150,7 +154,8 @@ class GoldE(nn.Module):
         for group, weight, q, c in zip(
             self.geometries, self.weights, queries, candidates, strict=True
         ):
-            total = total - weight * pairwise(q, c, group.finish, self.config.norm)
+            distance = pairwise(q, c, group.finish, self.config.norm, fused=self.fused)
+            total = total - weight * distance
         return total
 
     def score_pairs_cores(self, queries: list[Core], candidates: list[Core]) -> Tensor:

@@ -24,7 +24,7 @@ from golde.runs.atomic import write_text
 from golde.runs.environment import environment
 from golde.training import checkpoint
 from golde.training.checkpoint import Progress
-from golde.training.defaults import resolve
+from golde.training.defaults import resolve, uses_fused
 from golde.training.sampling import Sampler
 from golde.training.schedule import learning_rate
 from golde.training.step import step_loss
@@ -164,6 +164,7 @@ class _Training:
         self.config, settings = config.training, config.training
         entities, relations = len(graph.entities), len(graph.relations)
         self.model = model.to(device, getattr(torch, settings.precision))
+        self.model.fused = uses_fused(config, entities, device)
         self.sampler = Sampler(
             graph.train,
             entities,
@@ -301,6 +302,7 @@ class _Training:
         self.folder.save_model(self.model)
         self.folder.update_about(
             finished=True,
+            compiled=self.model.fused,
             seconds=round(time.monotonic() - self.started, 2),
             steps=self.progress.step,
             chosen_step=self.progress.best_step or self.progress.step,

@@ -30,7 +30,7 @@ def step_loss(model: GoldE, sampler: Sampler, step: int, config: TrainingConfig)
         negative = torch.cat((negative, own[0].unsqueeze(1)), 1)
         masked = torch.cat((masked, sampler.own_masked(batch).unsqueeze(1)), 1)
     if config.loss == "self-adversarial":
-        margin = model.config.margin
+        margin = model.margin
         reduced = Adversarial.of(negative, masked, margin=margin, temperature=config.temperature)
         loss = self_adversarial(positive, reduced, batch.weight, margin=margin)
     else:
