@@ -48,14 +48,15 @@ def scripted_validation(monkeypatch: pytest.MonkeyPatch, ranks: list[float]) -> 
     monkeypatch.setattr(loop, "rank_triples", rank)
 
 
-def test_patience_counts_validations_since_the_best(
+def test_patience_counts_validations_that_were_no_better(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted_validation(monkeypatch, [8, 4, 5, 2, 3, 2, 1])  # equal to the best is not better
+    """As good as the best is not better, but of equals the later is kept."""
+    scripted_validation(monkeypatch, [8, 4, 5, 2, 3, 2, 1])
     config = quick(steps=50, validate_every=2, patience=2)
     folder = train(ring(), tmp_path, config)
     about = folder.about()
-    assert (about["steps"], about["chosen_step"]) == (12, 8)
+    assert (about["steps"], about["chosen_step"]) == (12, 12)
     assert [v["step"] for v in about["validation"]] == [2, 4, 6, 8, 10, 12]
 
 
@@ -195,7 +196,16 @@ def test_settings_that_make_no_model_leave_no_run(setting: Any, tmp_path: Path) 
     """Otherwise the mended settings would be refused as different ones."""
     with pytest.raises(ConfigError):
         train(ring(), tmp_path / "run", quick(setting))
-    assert not RunFolder(tmp_path / "run").exists()
+    assert not (tmp_path / "run").exists()
+
+
+def test_compiling_where_that_does_not_work_leaves_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("golde.training.defaults.can_fuse", lambda: False)
+    with pytest.raises(ConfigError, match=r"torch\.compile does not work here"):
+        train(ring(), tmp_path / "run", quick(compile="on"))
+    assert not (tmp_path / "run").exists()
 
 
 def test_defaults_are_resolved_and_written_down(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import torch
 from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, RunError
+from golde.kernels import can_fuse
 from golde.runs import RunFolder
 from golde.runs.atomic import partial
 from golde.training import StoppedError, train
@@ -94,6 +95,7 @@ def test_a_resumed_run_ends_where_the_uninterrupted_one_does(
     assert not folder.checkpoint.exists()
 
 
+@pytest.mark.slow  # on a busy machine threads wait for each other, a hundred times as long as alone
 def test_two_threads_repeat_bit_for_bit(tmp_path: Path) -> None:
     """Large enough for gradients to be added up by several threads."""
     config = quick(
@@ -114,6 +116,19 @@ def test_two_threads_repeat_bit_for_bit(tmp_path: Path) -> None:
     finally:
         torch.set_num_threads(threads)
     assert len(runs) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # the compiler hides it by itself
+def test_a_compiled_run_repeats_and_resumes(tmp_path: Path) -> None:
+    if not can_fuse():
+        pytest.skip("torch.compile does not work here")
+    config = quick(compile="on", validate_every=0)
+    expected = outcome(train(ring(), tmp_path / "whole", config))
+    assert expected[2]["environment"]["compiled"] is True
+    assert outcome(train(ring(), tmp_path / "again", config)) == expected
+    stopped(tmp_path / "run", config, 5)
+    assert outcome(train(ring(), tmp_path / "run", config, resume=True)) == expected
 
 
 def test_a_kill_between_checkpoints_loses_only_what_came_after(tmp_path: Path) -> None:
@@ -186,6 +201,12 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
         train(ring(), tmp_path, quick(learning_rate=0.5), resume=True)
 
 
+def test_no_settings_are_those_it_was_started_with(tmp_path: Path) -> None:
+    expected = outcome(train(ring(), tmp_path / "whole", quick()))
+    stopped(tmp_path / "run", quick(), 3)
+    assert outcome(train(ring(), tmp_path / "run", resume=True)) == expected
+
+
 def test_other_data_is_refused(tmp_path: Path) -> None:
     stopped(tmp_path, quick(), 3)
     graph = KnowledgeGraph.from_triples([("a", "next", "b"), ("b", "next", "c")])
@@ -235,5 +256,5 @@ def test_going_on_elsewhere_is_recorded(tmp_path: Path, monkeypatch: pytest.Monk
     stopped(tmp_path, quick(), 2)
     train(ring(), tmp_path, quick(), resume=True)
     about = RunFolder(tmp_path).about()
-    assert about["resumed_in"] == [{"threads": 99}]
+    assert about["resumed_in"] == [{"threads": 99, "compiled": False}]
     assert about["environment"]["threads"] == torch.get_num_threads()

@@ -28,7 +28,7 @@ class Progress:
     seconds: float = 0.0
     best_mrr: float = -1.0
     best_step: int = 0
-    worse: int = 0  # validations since the best
+    worse: int = 0  # validations since the last better one
     validations: list[dict[str, float]] = field(default_factory=list)
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -69,16 +69,21 @@ def train(
 
     ``watch`` is called at every log interval. When ``should_stop`` turns true a checkpoint is written
     and ``StoppedError`` raised; ``resume=True`` goes on from the newest checkpoint, or from the
-    beginning when there is none, and ends bit for bit where an uninterrupted run ends.
+    beginning when there is none, and ends bit for bit where an uninterrupted run ends. A run that is
+    resumed without a ``config`` keeps the one it was started with.
     """
     if not len(graph.train):
         raise GoldeError("the graph has no training facts; nothing can be learned from it")
     place, folder = pick_device(device), RunFolder(out)
+    if config is None and resume and folder.exists():
+        config = folder.config()
     config = resolve(config or Config(), graph)
     # Before there is a folder: settings that make no model should not leave a run behind.
-    seed = config.training.seed
-    model = GoldE(config.model, len(graph.entities), len(graph.relations), seed=seed)
-    graph = _open(folder, graph, config, place, resume)
+    entities, seed = len(graph.entities), config.training.seed
+    model = GoldE(config.model, entities, len(graph.relations), seed=seed)
+    model.fused = uses_fused(config, entities, place)
+    here = environment(place) | {"compiled": model.fused}
+    graph = _open(folder, graph, config, here, resume)
     if folder.about().get("finished"):
         folder.drop_checkpoint()  # a kill may have come between the end and this
         return folder
@@ -98,7 +103,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def _open(
-    folder: RunFolder, graph: KnowledgeGraph, config: Config, device: torch.device, resume: bool
+    folder: RunFolder, graph: KnowledgeGraph, config: Config, here: dict[str, Any], resume: bool
 ) -> KnowledgeGraph:
     """Create the run folder, or check that what is there is the run to go on with.
 
@@ -109,7 +114,7 @@ def _open(
             raise RunError(
                 f"{folder.path}: the folder is not empty and holds no run; choose an empty or new one"
             )
-        folder.create(config, graph, {"environment": environment(device), "finished": False})
+        folder.create(config, graph, {"environment": here, "finished": False})
         return graph
     if not resume:
         raise RunError(
@@ -131,7 +136,7 @@ def _open(
     graph = folder.graph()
     if about["digest"] != graph.digest:
         raise RunError(f"{folder.path / 'graph.safetensors'}: is not the graph of this run")
-    here, before = environment(device), about.get("resumed_in", [])
+    before = about.get("resumed_in", [])
     if not about.get("finished") and here not in [about.get("environment"), *before]:
         folder.update_about(resumed_in=[*before, here])  # the end depends on it too
     return graph
@@ -164,7 +169,6 @@ class _Training:
         self.config, settings = config.training, config.training
         entities, relations = len(graph.entities), len(graph.relations)
         self.model = model.to(device, getattr(torch, settings.precision))
-        self.model.fused = uses_fused(config, entities, device)
         self.sampler = Sampler(
             graph.train,
             entities,
@@ -302,7 +306,6 @@ class _Training:
         self.folder.save_model(self.model)
         self.folder.update_about(
             finished=True,
-            compiled=self.model.fused,
             seconds=round(time.monotonic() - self.started, 2),
             steps=self.progress.step,
             chosen_step=self.progress.best_step or self.progress.step,
