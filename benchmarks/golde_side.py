@@ -18,7 +18,7 @@ from golde.data.graph import KnowledgeGraph
 from golde.data.loading import load_graph
 from golde.evaluation.evaluate import evaluate
 from golde.models import GoldE
-from golde.training.defaults import resolve
+from golde.training.defaults import resolve, uses_fused
 from golde.training.loop import StoppedError, train
 
 ENDLESS = 1_000_000_000
@@ -41,8 +41,15 @@ def train_rate(
     """
     config = settings(graph, job, negatives)
     batch = min(config.training.batch_size or 0, 2 * len(graph.train))
-    # The run is stopped by the clock, so the schedule is without warm-up and without validation.
-    timing = {"steps": ENDLESS, "warmup": 0.0, "validate_every": 0}
+    # The clock stops the run, so the schedule has no warm-up and no validation, and whether
+    # compiling pays is asked for the steps the run would have had.
+    compiled = uses_fused(config, len(graph.entities), torch.device("cpu"))
+    timing = {
+        "steps": ENDLESS,
+        "warmup": 0.0,
+        "validate_every": 0,
+        "compile": "on" if compiled else "off",
+    }
     meter = Meter(job["warmup"], job["seconds"])
     with tempfile.TemporaryDirectory() as folder, suppress(StoppedError):
         train(
@@ -56,6 +63,7 @@ def train_rate(
         "rate": meter.rate,
         "steps": meter.steps,
         "batch_size": batch,
+        "compiled": compiled,
         "candidates": min(config.training.negatives or ENDLESS, len(graph.entities)),
     }
 
