@@ -77,6 +77,9 @@ for _module in (demo, train, evaluate, ask, runs, data):
 
 def main() -> None:
     """Run the command line."""
+    # Before torch is imported: threads that wait should sleep, not spin. On a machine with anything
+    # else to do, spinning ones take the cores from those that work (seen: ten times slower).
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character shows "?" for it
             stream.reconfigure(errors="replace")

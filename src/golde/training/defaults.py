@@ -19,7 +19,7 @@ SMALL_GRAPH = 50_000
 MOST_QUERIES = 12_000_000
 """Queries a default run asks at the most: minutes on a laptop, whatever the graph."""
 
-WORTH_COMPILING = 5e9
+WORTH_COMPILING = 1.5e9
 """Pairs × components of a whole run from which compiling saves more time than it takes."""
 
 
