@@ -32,7 +32,7 @@ ARROWS: dict[str, set[str]] = {
 
 FREE = {"cli", "__init__"}
 CORE = {"numpy", "pydantic", "rich", "safetensors", "tomli_w", "torch", "typer"}
-EXTRAS = ("pyarrow", "zstandard", "pyoxigraph", "matplotlib", "tensorboard")
+EXTRAS = ("pyarrow", "pyoxigraph", "matplotlib", "tensorboard")
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
 

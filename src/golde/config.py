@@ -124,7 +124,7 @@ class TrainingConfig(_Section):
     precision: Literal["float32", "float64"] = Field(
         default="float32", description="Type of all parameters."
     )
-    seed: int = Field(default=0, ge=0, description="Seed of every random choice.")
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Seed of every random choice.")
 
 
 class Config(_Section):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pyarrow
 import pytest
-import zstandard
 from pyarrow import parquet
 
 from golde.data import text as text_module
@@ -27,6 +26,14 @@ FACTS = [
 ]
 TSV = "".join("\t".join(fact) + "\n" for fact in FACTS)
 BASE = "http://example.org/"
+
+
+def zstd(content: bytes) -> bytes:
+    """A zstd frame that tells its end, as a file has it."""
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(content)
+    return bytes(sink.getvalue())
 
 
 def write(path: Path, data: str | bytes) -> Path:
@@ -50,7 +57,7 @@ def named(graph: KnowledgeGraph, split: str = "train") -> list[tuple[str, str, s
 
 @pytest.mark.parametrize(
     ("suffix", "compress"),
-    [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstandard.compress)],
+    [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstd)],
 )
 @pytest.mark.parametrize("kind", [".tsv", ".txt", ".csv", ".nt", ".ttl"])
 def test_text_formats_plain_and_compressed(
@@ -216,7 +223,7 @@ BAD = {
     "only blank lines": ("a.tsv", "\n\n", ":1: holds no facts"),
     "cut gz": ("a.tsv.gz", gzip.compress(ROW.encode())[:-9], r":2: truncated or damaged.*again"),
     "cut xz": ("a.tsv.xz", lzma.compress(ROW.encode())[:-9], r":\d: truncated or damaged"),
-    "cut zst": ("a.tsv.zst", zstandard.compress(ROW.encode())[:-2], r":\d: truncated or damaged"),
+    "cut zst": ("a.tsv.zst", zstd(ROW.encode())[:-2], r":\d: truncated or damaged"),
     "not gz": ("a.tsv.gz", ROW, ":1: truncated or damaged"),
     "not xz": ("a.tsv.xz", ROW, ":1: truncated or damaged"),
     "not zst": ("a.tsv.zst", ROW, ":1: truncated or damaged"),

@@ -16,7 +16,7 @@ from torch import Tensor
 from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, GoldeError, RunError
-from golde.evaluation.evaluate import rank_triples
+from golde.evaluation.evaluate import evaluate, rank_triples
 from golde.evaluation.ranking import NonFiniteScoreError
 from golde.models import GoldE
 from golde.runs import RunFolder
@@ -304,6 +304,7 @@ class _Training:
             self.model.load_state_dict(self.best)
         self._refuse_damage()
         self.folder.save_model(self.model)
+        self._store_figures()
         self.folder.update_about(
             finished=True,
             seconds=round(time.monotonic() - self.started, 2),
@@ -312,6 +313,22 @@ class _Training:
             validation=self.progress.validations,
         )
         self.folder.drop_checkpoint()
+
+    def _store_figures(self) -> None:
+        """The chosen model's figures on validation, where that is the whole split and so cheap."""
+        if not 0 < len(self.graph.valid) <= self.config.validate_limit:
+            return
+        with torch.no_grad():
+            found = evaluate(
+                self.model.scorer(),
+                self.graph,
+                "valid",
+                baselines=False,
+                bootstrap=0,
+                device=self.device,
+            )
+        figures = {**found.as_dict(), "environment": environment(self.device)}
+        self.folder.save_metrics("valid", figures)
 
     def _trim_log(self) -> None:
         """Forget log lines written after the checkpoint that training goes on from."""
