@@ -98,7 +98,7 @@ def block_one(Q: Tensor) -> Tensor:
 def ask(group: Geometry, head: Tensor, maps: Any) -> Core:
     """The query side of heads (B, M, K) that take the maps in turn (or all the one map)."""
     index = torch.arange(len(head)) % len(maps[0])
-    return group.query(head, maps, Grouping(index, len(maps[0])))
+    return group.query(head, maps, Grouping(index, len(maps[0]), group.numbers))
 
 
 def distances(

@@ -18,7 +18,7 @@ from golde.kernels import paired, pairwise
 from golde.kernels.finish import DISTANCE_FLOOR
 
 mpmath.mp.dps = 120  # sinh²(45) ≈ 10³⁸ cancels in acosh: 50 digits would leave too few
-ONE = Grouping(torch.tensor([0]), 1)  # one query, one relation
+ONE = Grouping(torch.tensor([0]), 1, 1)  # one query, one relation
 DTYPES = (torch.float32, torch.float64)
 
 

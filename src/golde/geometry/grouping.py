@@ -7,19 +7,25 @@ a map is gathered once a tile.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
 MAX_WIDTH = 32
 
+QUICK_PRODUCT = 512
+"""Multiplications a tile and component from which its product is quick on the CPU: below 400 of them
+PyTorch leaves the batched routine for a plain loop, several times slower."""
+
 
 class Grouping:
-    """Which of ``count`` relations each query uses, and the tiles that follow from it."""
+    """Which of ``count`` relations each query uses, and the tiles that suit K×K maps of them."""
 
-    def __init__(self, index: Tensor, count: int) -> None:
+    def __init__(self, index: Tensor, count: int, dimension: int) -> None:
         self.index = index  # (B,)
-        self.width = min(MAX_WIDTH, max(1, len(index) // max(1, count)))
+        self.width = _width(len(index) // max(1, count), dimension)
         sizes = torch.bincount(index, minlength=count)
         tiles = (sizes + self.width - 1) // self.width
         order = torch.argsort(index, stable=True)
@@ -46,6 +52,13 @@ class Grouping:
         moved = tiles.transpose(1, 2) @ gather(G, self.relation).mT  # (T, M, width, K)
         flat = moved.transpose(1, 2).flatten(0, 1).flatten(1)
         return gather(flat, self.slot).view(x.shape)
+
+
+def _width(mean: int, dimension: int) -> int:
+    """Tiles as wide as a relation has queries; up to twice that where it makes the product quick."""
+    mean = max(1, mean)
+    quick = math.ceil(QUICK_PRODUCT / dimension**2)
+    return min(MAX_WIDTH, quick if mean < quick <= 2 * mean else mean)
 
 
 def gather(table: Tensor, index: Tensor) -> Tensor:

@@ -78,12 +78,13 @@ class GoldE(nn.Module):
         One map is built per direction present and applied to all its queries.
         """
         directions, which = torch.unique(direction, return_inverse=True)
-        groups = Grouping(which, len(directions))
+        sizes = {group.numbers for group in self.geometries}
+        tiles = {size: Grouping(which, len(directions), size) for size in sizes}
         cores = []
         with torch.autocast(rows.device.type, enabled=False):  # maps keep their precision
             for group, head in zip(self.geometries, self._split(rows), strict=True):
                 maps = self._directed_maps(group, directions)
-                cores.append(group.query(head, maps, groups))
+                cores.append(group.query(head, maps, tiles[group.numbers]))
         return cores
 
     def candidates(self, rows: Tensor) -> list[Core]:
