@@ -121,12 +121,9 @@ def randomised(group: nn.Module, *, seed: int, scale: float = 0.7) -> Any:
 
 
 def set_rows(rotation: Rotation, relation: int, component: int, rows: Tensor) -> None:
-    """Store reflections in the order they act; the parameters keep the K-th one apart."""
+    """Store reflections in the order they act, all in ``U`` unless they alternate."""
     with torch.no_grad():
-        most = rotation.U.shape[3]
-        rotation.U[relation, component, 0] = rows[:most]
-        if len(rows) > most:
-            rotation.last[relation, component // rotation.stride, 0] = rows[most]
+        rotation.U[relation, component, 0] = rows
 
 
 def unit_hyperboloid(e: Tensor, beta: Tensor) -> Tensor:

@@ -34,12 +34,12 @@ def test_the_count_decides_the_determinant_of_each_component(reflections: str, K
 
 @pytest.mark.parametrize("reflections", CHOICES)
 def test_the_reflection_kept_apart_acts_last(reflections: Any) -> None:
-    """U and ``last`` together are the rows of Eq. 17, in this order."""
+    """U and, in even components, ``last`` are the rows of Eq. 17, in this order."""
     rotation = randomised(Rotation(1, 2, 3, reflections=reflections), seed=1)
     w = normal(1, 2, 3, seed=2).exp()
     rows = [[rotation.U[0, m, 0]] for m in range(2)]
-    for i in range(rotation.last.shape[1]):
-        rows[i * rotation.stride].append(rotation.last[0, i])
+    if rotation.last is not None:
+        rows[0].append(rotation.last[0, 0, 0])
     x = normal(5, 3, seed=3)
     for m, G in enumerate(rotation.matrices(torch.tensor([0]), w)[0]):
         expected = orth_apply(x, torch.cat(rows[m]), w[0, m])

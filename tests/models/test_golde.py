@@ -60,7 +60,7 @@ def test_every_number_is_live_from_the_start(name: str, reciprocal: bool) -> Non
     scores = model.score(*all_queries())
     (normal(*scores.shape, seed=0) * scores).sum().backward()
     for label, parameter in model.named_parameters():
-        if parameter.numel():  # no K-th reflections where K−1 are asked for
+        if parameter.numel():  # no reflections where K−1 = 0 are asked for
             assert parameter.grad is not None, label
             assert (parameter.grad != 0).all(), label
 

@@ -147,7 +147,7 @@ def test_roth_and_refh_in_the_poincare_ball(name: str) -> None:
         for i, angle in enumerate(angles):
             cos, sin = torch.cos(angle / 2), torch.sin(angle / 2)
             if name == "roth":
-                group.rotation.U[0, 0, i, 0], group.rotation.last[0, 0, i] = turning_rows(angle)
+                group.rotation.U[0, 0, i] = turning_rows(angle)
             else:
                 group.rotation.U[0, 0, i, 0] = torch.stack((-sin, cos))
         norm = shift.norm()

@@ -82,7 +82,7 @@ def store(model: GoldE, relation: int, component: int, G: Tensor) -> None:
     else:
         p = group.maps(torch.tensor([relation])).p[0, component] if group.letter == "P" else None
         w = torch.ones(len(G)).double() if p is None else p.detach()
-    rows = group.rotation.U.shape[3] + (group.rotation.last.shape[1] > 0)
+    rows = group.rotation.U.shape[3]
     set_rows(group.rotation, relation, component, cartan_dieudonne(G, w, rows))
 
 

@@ -64,4 +64,4 @@ def _width(mean: int, dimension: int) -> int:
 def gather(table: Tensor, index: Tensor) -> Tensor:
     """``table[index]`` whose backward is deterministic and quick on every device."""
     rows: Tensor = embedding(index, table.flatten(1))
-    return rows.view(-1, *table.shape[1:])
+    return rows.view(len(index), *table.shape[1:])

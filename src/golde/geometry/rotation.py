@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from golde.errors import ConfigError
-from golde.geometry.reflections import orth_matrix, reflect
+from golde.geometry.grouping import gather
+from golde.geometry.reflections import orth_matrix
 
 ReflectionCount = Literal["k", "k-1", "alternating"]
 
@@ -42,29 +43,25 @@ class Rotation(nn.Module):
                 f"model.block = {block} does not divide a component's {dimension} numbers; "
                 "choose a divisor or another dimension"
             )
-        self.count, self.dimension, self.block = count, dimension, block
-        blocks = dimension // block
-        extra = {"k": count, "k-1": 0, "alternating": (count + 1) // 2}[reflections]
-        self.U = _uniform((relations, count, blocks, block - 1, block), scale, generator)
-        # The reflection that some components have beyond K−1, kept apart so that every number is live.
-        self.last = _uniform((relations, extra, blocks, block), scale, generator)
-        self.stride = 2 if reflections == "alternating" else 1
+        self.dimension, self.block = dimension, block
+        blocks, rows = dimension // block, block if reflections == "k" else block - 1
+        self.U = _uniform((relations, count, blocks, rows, block), scale, generator)
+        self.last: nn.Parameter | None = None
+        if reflections == "alternating":
+            # The K-th row of even components, kept apart so that every number is live.
+            even = (count + 1) // 2
+            self.last = _uniform((relations, even, blocks, 1, block), scale, generator)
 
     def matrices(self, relation: Tensor, w: Tensor | None = None) -> Tensor:
         """``Orth(U_r, w)`` of each relation as (…, M, K, K); ``w`` (…, M, K) defaults to ones."""
-        U = self.U[relation]  # (r, M, blocks, block-1, block)
+        U = gather(self.U, relation)  # (r, M, blocks, rows, block)
+        if self.last is not None:
+            last = U.new_zeros(*U.shape[:3], 1, self.block)  # a zero row reflects nothing
+            last[:, ::2] = gather(self.last, relation)
+            U = torch.cat((U, last), -2)
         ones = U.new_ones(()).expand(*U.shape[:3], self.block)
         weight = ones if w is None else w.unflatten(-1, (-1, self.block))
         G = orth_matrix(U, weight)  # (r, M, blocks, block, block)
-        if self.last.shape[1]:
-            chosen = slice(None, None, self.stride)
-            u = self.last[relation].unsqueeze(-2)
-            # H(u) G: reflect every column of G, that is, every row of its transpose.
-            reflected = reflect(G[:, chosen].mT, u, weight[:, chosen].unsqueeze(-2)).mT
-            if self.stride == 1:
-                G = reflected
-            else:
-                G = G.index_copy(1, torch.arange(0, self.count, 2, device=G.device), reflected)
         if self.block == self.dimension:
             return G.squeeze(2)
         blocks = torch.eye(G.shape[2], dtype=G.dtype, device=G.device)
