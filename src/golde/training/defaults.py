@@ -16,6 +16,9 @@ from golde.kernels import can_fuse
 SMALL_GRAPH = 50_000
 """Queries (facts asked both ways) below which a graph is small: it overfits a larger model."""
 
+LARGE_GRAPH = 200_000
+"""Queries from which a graph is large: more relations share the cost of a step."""
+
 MOST_QUERIES = 12_000_000
 """Queries a default run asks at the most: minutes on a laptop, whatever the graph."""
 
@@ -35,12 +38,13 @@ def resolve(config: Config, graph: KnowledgeGraph) -> Config:
         "margin": 6.0 if small else 9.0,
     }
     training: dict[str, Any] = {
-        "batch_size": min(512 if small else 2048, queries),
+        "batch_size": min(512 if small else 1024 if queries < LARGE_GRAPH else 2048, queries),
         "negatives": min(256, max(32, entities // 4)),
         "learning_rate": 0.01 if small else 0.003,
     }
     batch = config.training.batch_size or training["batch_size"]
-    training["steps"] = max(300, round(_passes(queries, entities) * queries / batch))
+    passes = _passes(queries, entities, most=80.0 if small else 40.0)
+    training["steps"] = max(300, round(passes * queries / batch))
     steps = config.training.steps or training["steps"]
     training["validate_every"] = max(1, steps // 10)
     return config.with_values(
@@ -67,9 +71,9 @@ def uses_fused(config: Config, entities: int, device: torch.device) -> bool:
     return steps * batch * candidates * components >= WORTH_COMPILING and can_fuse()
 
 
-def _passes(queries: int, entities: int) -> float:
-    """Passes over the facts: more where an entity has many facts, so that few would overfit."""
-    wanted = min(80.0, 13 * math.sqrt(queries / max(1, entities)))
+def _passes(queries: int, entities: int, most: float) -> float:
+    """Passes over the facts: fewer where an entity has few, because those are soon overfitted."""
+    wanted = min(most, 13 * math.sqrt(queries / max(1, entities)))
     return min(wanted, max(5.0, MOST_QUERIES / max(1, queries)))
 
 
