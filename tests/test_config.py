@@ -119,3 +119,15 @@ def test_a_resolved_configuration_leaves_nothing_open_and_keeps_what_was_chosen(
         left_open = {key for key, value in section if value is None}
         assert left_open <= {"block", "init_scale"}  # these two mean what they say when unset
     assert Config.from_dict(tomllib.loads(by_default.to_toml())) == by_default
+
+
+def test_every_choice_made_from_the_graph_reaches_a_larger_graph(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = KnowledgeGraph.from_triples([(f"e{i}", "next", f"e{i + 1}") for i in range(20)])
+    small = resolve(Config(), graph)
+    monkeypatch.setattr("golde.training.defaults.SMALL_GRAPH", 40)
+    large = resolve(Config(), graph)
+    assert large.model.signature != small.model.signature
+    assert large.model.margin != small.model.margin
+    assert large.training.learning_rate != small.training.learning_rate

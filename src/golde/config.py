@@ -26,7 +26,7 @@ class ModelConfig(_Section):
     """The space and the maps."""
 
     signature: str | None = Field(
-        default=None, description="Component spaces, such as `P8x8 Q9x8`: letter, dimension, count."
+        default=None, description="Component spaces, such as `P8x8 Q9x8`; unset: from the graph."
     )
     reflections: Literal["k", "k-1", "alternating"] = Field(
         default="k",
@@ -51,8 +51,10 @@ class ModelConfig(_Section):
         default_factory=dict, description="Weight of each geometry in the sum, such as {P = 0.5}."
     )
     bias: bool = Field(default=False, description="Learn a bias per entity, asked and answering.")
-    margin: float = Field(
-        default=6.0, ge=0, description="The margin γ added to scores in the loss."
+    margin: float | None = Field(
+        default=None,
+        ge=0,
+        description="The margin γ added to scores in the loss; unset: from the graph.",
     )
     init_scale: float | None = Field(
         default=None,
@@ -90,7 +92,7 @@ class TrainingConfig(_Section):
     )
     label_smoothing: float = Field(default=0.0, ge=0, lt=1, description="For cross-entropy.")
     learning_rate: float | None = Field(
-        default=None, gt=0, description="Peak learning rate of Adam; unset: from the steps."
+        default=None, gt=0, description="Peak learning rate of Adam; unset: from the graph."
     )
     warmup: float = Field(
         default=0.05, ge=0, lt=1, description="Share of the steps that warm up linearly."
