@@ -20,20 +20,29 @@ from tiny import quick, ring
 
 
 def test_it_learns(tmp_path: Path) -> None:
-    """Chance is an MRR of .18."""
-    config = quick(steps=200, batch_size=64, validate_every=50, learning_rate=0.05)
-    folder = train(ring(), tmp_path, config)
-    ranks = rank_triples(folder.load_model().scorer(), ring(), ring().test).realistic
-    assert ranks.reciprocal().mean() > 0.8
+    """Chance is an MRR of .18; over many seeds the mean is .9 and one in ten stays below .8."""
+    found = []
+    for seed in range(5):
+        config = quick(steps=200, batch_size=64, validate_every=50, learning_rate=0.05, seed=seed)
+        folder = train(ring(), tmp_path / str(seed), config)
+        ranks = rank_triples(folder.load_model().scorer(), ring(), ring().test).realistic
+        found.append(ranks.reciprocal().mean())
+    assert torch.stack(found).mean() > 0.7
 
 
 def test_a_watcher_sees_every_logged_step(tmp_path: Path) -> None:
     reports: list[Report] = []
     train(ring(), tmp_path, quick(), watch=reports.append)
-    assert [report.step for report in reports] == [5, 10, 12]
+    assert [(r.step, r.validated) for r in reports] == [
+        (4, True),
+        (5, False),
+        (8, True),
+        (10, False),
+        (12, True),
+    ]
     assert all(report.steps == 12 and report.queries_per_second > 0 for report in reports)
     assert reports[-1].seconds_left == 0
-    assert reports[0].mrr is not None  # validated at step 4
+    assert reports[0].mrr == reports[1].mrr is not None
 
 
 def scripted_validation(monkeypatch: pytest.MonkeyPatch, ranks: list[float]) -> None:
