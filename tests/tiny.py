@@ -23,7 +23,7 @@ def ring() -> KnowledgeGraph:
 
 
 def quick(model: dict[str, Any] | None = None, **training: Any) -> Config:
-    """Settings for ``ring``: twelve steps, validated at 4, 8 and 12, logged at 5, 10 and 12."""
+    """Settings for ``ring``: twelve steps, validated after 4, 8 and 12, logged after 5 and 10 too."""
     values: dict[str, Any] = {
         "steps": 12,
         "batch_size": 10,

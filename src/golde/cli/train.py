@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,13 +57,18 @@ def train(
     valid: options.ValidSize = options.HELD_OUT,
     test: options.TestSize = options.HELD_OUT,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="CPU threads; unset: one a core.")
+        int | None, typer.Option(min=1, max=1024, help="CPU threads; unset: one a core.")
     ] = None,
+    track: Annotated[
+        bool,
+        typer.Option("--track", help="Write TensorBoard files into the run folder (extra: track)."),
+    ] = False,
 ) -> None:
     """Train a model on a graph."""
     from golde.runs import RunFolder
     from golde.training.loop import StoppedError
     from golde.training.loop import train as run_training
+    from golde.training.tracking import tracking
 
     started = RunFolder(out).exists()
     settings = _settings(config, preset, numbers, set_ or [])
@@ -80,7 +85,11 @@ def train(
     else:
         raise GoldeError("name the graph to train on: golde train NAME|PATH --out RUN")
     try:
-        with watching() as watch, stopping() as should_stop:
+        with (
+            watching() as shown,
+            tracking(out, shown) if track else nullcontext(shown) as watch,
+            stopping() as should_stop,
+        ):
             folder = run_training(
                 graph,
                 out,

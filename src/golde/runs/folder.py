@@ -6,7 +6,7 @@ vocabulary.json      names of entities and relations, in id order
 graph.safetensors    the facts of each split, as ids
 model.safetensors    the parameters chosen on validation
 metrics.json         figures with their protocol, one entry per evaluated split
-log.jsonl            one line per logged step and validation
+log.jsonl            one line per logged or validated step
 checkpoint.safetensors   parameters, optimiser state and progress, while training is under way
 """
 

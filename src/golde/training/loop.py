@@ -50,6 +50,7 @@ class Report:
     queries_per_second: float
     seconds_left: float
     mrr: float | None  # of the newest validation
+    validated: bool  # that validation was after this very step
 
 
 Watcher = Callable[[Report], None]
@@ -67,10 +68,10 @@ def train(
 ) -> RunFolder:
     """Train on ``graph`` into the run folder ``out``.
 
-    ``watch`` is called at every log interval. When ``should_stop`` turns true a checkpoint is written
-    and ``StoppedError`` raised; ``resume=True`` goes on from the newest checkpoint, or from the
-    beginning when there is none, and ends bit for bit where an uninterrupted run ends. A run that is
-    resumed without a ``config`` keeps the one it was started with.
+    ``watch`` is called at every log interval and after every validation. When ``should_stop`` turns
+    true a checkpoint is written and ``StoppedError`` raised; ``resume=True`` goes on from the newest
+    checkpoint, or from the beginning when there is none, and ends bit for bit where an uninterrupted
+    run ends. A run that is resumed without a ``config`` keeps the one it was started with.
     """
     if not len(graph.train):
         raise GoldeError("the graph has no training facts; nothing can be learned from it")
@@ -198,16 +199,17 @@ class _Training:
         shown_step = self.progress.step
         while not self._is_over():
             step = self.progress.step
-            logs = (step + 1) % self.config.log_every == 0 or step + 1 == self.steps
+            ends, validates = step + 1 == self.steps, self._validates_after(step + 1)
+            logs = (step + 1) % self.config.log_every == 0 or ends or validates
             loss = self._step(step, check=logs or self.device.type == "cpu")
             self.progress.step = step + 1
+            if validates:
+                self._validate()
             if logs:
                 now = time.monotonic()
                 rate = (step + 1 - shown_step) / max(now - shown, 1e-9)
                 shown, shown_step = now, step + 1
-                self._report(step + 1, loss.item(), rate)
-            if self._validation_is_due():
-                self._validate()
+                self._report(loss.item(), rate, validates)
             if self.should_stop():
                 self._save_checkpoint()
                 raise StoppedError(f"stopped after step {self.progress.step} of {self.steps}")
@@ -243,10 +245,10 @@ class _Training:
         self.optimiser.step()
         return loss.detach()
 
-    def _validation_is_due(self) -> bool:
+    def _validates_after(self, step: int) -> bool:
         if not len(self.valid) or not self.validate_every:
             return False
-        return self.progress.step % self.validate_every == 0 or self.progress.step == self.steps
+        return step % self.validate_every == 0 or step == self.steps
 
     def _validate(self) -> None:
         try:
@@ -258,20 +260,23 @@ class _Training:
         mrr = ranks.reciprocal().mean().item()
         progress = self.progress
         progress.validations.append({"step": progress.step, "mrr": mrr})
-        self.folder.append_log(step=progress.step, validation_mrr=mrr)
         progress.worse = 0 if mrr > progress.best_mrr else progress.worse + 1
         if mrr >= progress.best_mrr:  # of equals the later: it tells true from false more clearly
             progress.best_mrr, progress.best_step = mrr, progress.step
             self.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
 
-    def _report(self, step: int, loss: float, rate: float) -> None:
-        elapsed = time.monotonic() - self.started
+    def _report(self, loss: float, rate: float, validated: bool) -> None:
+        step, elapsed = self.progress.step, time.monotonic() - self.started
         newest = self.progress.validations[-1]["mrr"] if self.progress.validations else None
-        queries = rate * self.sampler.batch_size
+        queries, left = rate * self.sampler.batch_size, (self.steps - step) / rate
         self.folder.append_log(
-            step=step, loss=loss, queries_per_second=round(queries), seconds=round(elapsed, 2)
+            step=step,
+            loss=loss,
+            queries_per_second=round(queries),
+            seconds=round(elapsed, 2),
+            **({"validation_mrr": newest} if validated else {}),
         )
-        self.watch(Report(step, self.steps, loss, queries, (self.steps - step) / rate, newest))
+        self.watch(Report(step, self.steps, loss, queries, left, newest, validated))
 
     def _diverged(self, what: str) -> DivergedError:
         kept = self.folder.checkpoint
