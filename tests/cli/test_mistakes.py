@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from golde.errors import RunError
+
 Golde = Callable[..., Any]
 
 RUN, FACTS = "<run>", "<facts>"
@@ -21,6 +23,15 @@ MISTAKES = {
     ),
     "bad space": (("train", FACTS, "--out", "new", "--set", "model.signature=Z3"), "'Z'"),
     "unknown preset": (("train", FACTS, "--out", "new", "--preset", "rotat"), "'rotate'"),
+    "no numbers": (
+        ("train", FACTS, "--out", "new", "--preset", "rotate", "--numbers", "0"),
+        "at least 2",
+    ),
+    "vast space": (
+        ("train", FACTS, "--out", "new", "--set", "model.signature=E99999999999x99999999999"),
+        "does not fit in memory",
+    ),
+    "vast number of threads": (("train", FACTS, "--out", "new", "--threads", "100000"), "1024"),
     "bad size": (("train", FACTS, "--out", "new", "--valid", "some"), "'some'"),
     "no graph": (("train", "--out", "new"), "name the graph"),
     "no graph to resume": (("train", "--resume", "--out", "new"), "name the graph"),
@@ -39,6 +50,11 @@ MISTAKES = {
     "unknown table": (("complete", RUN, "--out", "new.xls"), ".parquet"),
     "no folder": (("complete", RUN, "--out", "new/found.tsv"), "no folder new"),
     "unknown fact": (("score", RUN, "claims.tsv"), "claims.tsv:2"),
+    "scores over facts": (("score", RUN, "claims.tsv", "--out", "./claims.tsv"), "would be lost"),
+    "answers over queries": (
+        ("predict", RUN, "--queries", "queries.tsv", "--out", "queries.tsv"),
+        "would be lost",
+    ),
     "unknown format": (("export", RUN, "--out", "new.xyz"), "safetensors"),
     "missing option": (("train", FACTS), "--out"),
 }
@@ -64,6 +80,32 @@ def test_a_mistake_is_named_and_nothing_is_written(
     assert named in result.stderr
     assert result.stdout == ""
     assert {path: path.read_bytes() for path in [*tmp_path.iterdir(), *run.iterdir()]} == before
+
+
+def test_figures_that_cannot_be_kept_are_shown_all_the_same(
+    golde: Golde, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RunError("metrics.json: cannot be written")
+
+    monkeypatch.setattr("golde.runs.RunFolder.save_metrics", refuse)
+    result = golde("evaluate", run)
+    assert result.exit_code == 0
+    assert "MRR" in result.stdout
+    assert "not kept: metrics.json: cannot be written" in result.stderr
+
+
+def test_what_the_system_refuses_is_told_in_one_line(
+    golde: Golde, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: object) -> None:
+        raise PermissionError(13, "Permission denied", "here/run.json")
+
+    monkeypatch.setattr("golde.cli.runs.outcome", refuse)
+    result = golde("show", run)
+    assert result.exit_code == 2
+    message = "error: here/run.json: Permission denied; check the path and its rights"
+    assert result.stderr == message + "\n"
 
 
 def test_what_is_no_mistake_of_the_person_stays_an_exception(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,3 +71,23 @@ def test_a_reader_that_leaves_gets_no_traceback() -> None:
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait() == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_one_message() -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [*COMMAND, "data", "list", "--json"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: No space left")
+    assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the shell there cannot close a stream")
+def test_no_output_at_all_is_no_mistake() -> None:
+    command = [*COMMAND, "data", "list"]
+    ended = subprocess.run(
+        f"exec {shlex.join(command)} >&-", shell=True, stderr=subprocess.PIPE, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -126,6 +126,14 @@ def test_a_path_that_cannot_be_written(run: Run, tmp_path: Path, format: str, pl
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "graph.safetensors"])
+def test_a_run_is_not_written_over(run: Run, name: str) -> None:
+    before = (run.folder.path / name).read_bytes()
+    with pytest.raises(GoldeError, match="of the run itself"):
+        run.export(run.folder.path / ".." / run.folder.path.name / name, "safetensors")
+    assert (run.folder.path / name).read_bytes() == before
+
+
 def test_parquet_names_its_extra(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"exporting Parquet needs the extra 'tables'"):

@@ -46,6 +46,10 @@ def test_a_finished_run_holds_these_files_and_no_others(trained: RunFolder) -> N
     ]
 
 
+def test_whoever_may_read_one_file_of_a_run_may_read_all(trained: RunFolder) -> None:
+    assert len({path.stat().st_mode for path in trained.path.iterdir()}) == 1
+
+
 def test_its_files_can_be_read_without_golde(trained: RunFolder) -> None:
     path = trained.path
     config = tomllib.loads((path / "config.toml").read_text())
@@ -158,7 +162,7 @@ def edit(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps({k: v for k, v in content.items() if v is not None}))
 
 
-@pytest.mark.parametrize("key", ["graph", "digest", "entities", "relations"])
+@pytest.mark.parametrize("key", ["graph", "entities", "train", "environment", "finished", "steps"])
 @pytest.mark.parametrize("value", [None, [1]], ids=["missing", "wrong"])
 def test_run_json_needs_its_keys(run: RunFolder, key: str, value: Any) -> None:
     edit(run.path / "run.json", **{key: value})

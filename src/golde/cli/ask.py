@@ -67,7 +67,7 @@ def predict(
         )
     if queries is not None and (out is None or json):
         raise GoldeError("the answers to --queries go to a file: give --out FILE, and no --json")
-    _check_table(out)
+    _check_table(out, queries, candidates)
     import golde
     from golde.inference.batch import predict_file, read_names, write_predictions
 
@@ -133,7 +133,7 @@ def score(
     json: options.Json = False,
 ) -> None:
     """Score given facts: the higher, the more plausible; only the order has a meaning."""
-    _check_table(out)
+    _check_table(out, file)
     import golde
     from golde.inference.batch import read_triples
 
@@ -158,12 +158,16 @@ def _deliver(facts: Sequence[Prediction], out: Path | None, json: bool) -> None:
         say_table(["head", "relation", "tail", "score"], rows, "<<<>")
 
 
-def _check_table(path: Path | None) -> None:
-    """Refuse a file that could not be written, before any work is done for it."""
-    if path is not None and path.suffix not in (".tsv", ".parquet"):
+def _check_table(path: Path | None, *sources: Path | None) -> None:
+    """Refuse a file that could or should not be written, before any work is done for it."""
+    if path is None:
+        return
+    if path.suffix.lower() not in (".tsv", ".parquet"):
         raise GoldeError(f"{path}: results are written as .tsv or .parquet; end the name in one")
-    if path is not None and not path.parent.is_dir():
+    if not path.parent.is_dir():
         raise GoldeError(f"{path}: there is no folder {path.parent}; make it first")
+    if any(source is not None and source.resolve() == path.resolve() for source in sources):
+        raise GoldeError(f"{path}: is read and would be lost; choose another --out")
 
 
 def _print_answers(query: Query, answers: Sequence[Prediction], marked: bool) -> None:

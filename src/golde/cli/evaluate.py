@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from golde.cli import options
-from golde.cli.output import bar, say, say_json, say_table
-from golde.errors import GoldeError
+from golde.cli.output import bar, note, say, say_json, say_table
+from golde.errors import GoldeError, RunError
 
 if TYPE_CHECKING:
     from golde.evaluation.evaluate import Evaluation
@@ -56,8 +56,13 @@ def evaluate(
             self_filter=self_filter,
             hits=cutoffs,
             baselines=baselines,
+            store=False,
             progress=progress,
         )
+    try:
+        opened.store(found)
+    except RunError as error:  # somebody else's run may well be read-only
+        note(f"note: the figures are shown but not kept: {error}")
     if json:
         say_json(found.as_dict())
     else:

@@ -34,10 +34,23 @@ class _Commands(TyperGroup):
             raise typer.Exit(EXIT_MISTAKE) from None
         except KeyboardInterrupt:
             raise typer.Exit(EXIT_INTERRUPTED) from None
-        except BrokenPipeError:
-            # The reader has gone (`golde … | head`). What is still buffered has nowhere to go.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except BrokenPipeError:  # the reader has gone (`golde … | head`)
+            _discard_output()
             raise typer.Exit(1) from None
+        except OSError as error:
+            if error.errno is None:  # not the system's
+                raise
+            if error.filename is None:
+                complain(f"{error.strerror}; what was to be written is not, or not in full")
+                _discard_output()
+            else:
+                complain(f"{error.filename}: {error.strerror}; check the path and its rights")
+            raise typer.Exit(EXIT_MISTAKE) from None
+
+
+def _discard_output() -> None:
+    """What is still buffered has nowhere to go, and must not be tried again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -80,6 +93,9 @@ def main() -> None:
     # Before torch is imported: threads that wait should sleep, not spin. On a machine with anything
     # else to do, spinning ones take the cores from those that work (seen: ten times slower).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # A stream that was closed before the start (`>&-`) is None.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character shows "?" for it
             stream.reconfigure(errors="replace")

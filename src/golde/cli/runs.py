@@ -64,7 +64,7 @@ def export(
     ] = None,
 ) -> None:
     """Write embeddings and relation parameters, with their names, for other programs."""
-    kind = format.value if format is not None else out.suffix.removeprefix(".")
+    kind = format.value if format is not None else out.suffix.lower().removeprefix(".")
     if kind not in list(Format):
         raise GoldeError(f"{out}: say which --format it should have: {', '.join(Format)}")
     import golde

@@ -222,7 +222,8 @@ def _settings(
     if path is None and preset is None and not overrides:
         return None
     if preset is not None:
-        chosen = find_preset(preset, numbers or NUMBERS).model_dump(exclude_unset=True)
+        space = find_preset(preset, NUMBERS if numbers is None else numbers)
+        chosen = space.model_dump(exclude_unset=True)
         overrides = [*(f"model.{key}={_toml(value)}" for key, value in chosen.items()), *overrides]
     return Config.load(path, overrides)
 

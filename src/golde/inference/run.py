@@ -46,14 +46,10 @@ class Run:
         hits: Sequence[int] = HITS,
         baselines: bool = True,
         bootstrap: int = 1000,
+        store: bool = True,
         progress: Progress = silent,
     ) -> Evaluation:
-        """Filtered ranking of a split, stored in the run's ``metrics.json`` as well.
-
-        Figures under the self-filter are stored under a key of their own, so that they never stand
-        where those of the standard protocol are expected.
-        """
-        device = self.model.entity.device
+        """Filtered ranking of a split, stored in the run's ``metrics.json`` unless told otherwise."""
         found = evaluate(
             self.model.scorer(),
             self.graph,
@@ -62,12 +58,23 @@ class Run:
             hits=hits,
             baselines=baselines,
             bootstrap=bootstrap,
-            device=device,
+            device=self.model.entity.device,
             progress=progress,
         )
-        key = f"{split}+self-filter" if self_filter else split
-        self.folder.save_metrics(key, {**found.as_dict(), "environment": environment(device)})
+        if store:
+            self.store(found)
         return found
+
+    def store(self, found: Evaluation) -> None:
+        """Keep figures in the run's ``metrics.json``.
+
+        Those under the self-filter get a key of their own, so that they never stand where those of
+        the standard protocol are expected.
+        """
+        made = found.protocol
+        key = f"{made.split}+self-filter" if made.self_filter else made.split
+        machine = environment(self.model.entity.device)
+        self.folder.save_metrics(key, {**found.as_dict(), "environment": machine})
 
     def predict(
         self,
@@ -139,4 +146,6 @@ class Run:
 
     def export(self, path: str | Path, format: str) -> None:
         """Write embeddings and relation parameters with names: see ``golde.inference.export``."""
+        if self.folder.owns(path):
+            raise GoldeError(f"{path}: is a file of the run itself; choose another name")
         export(self.model, self.graph, Path(path), format)

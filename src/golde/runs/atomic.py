@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,18 @@ def write_tensors(
     """Replace ``path`` by a safetensors file, its metadata as one JSON text inside, in one step."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with _replacing(path) as new:
+        new.unlink(missing_ok=True)
+        new.touch()
+        mode = new.stat().st_mode  # safetensors' own would keep everyone else from reading it
         save_file(plain, new, {"json": json.dumps(metadata or {})})
+        new.chmod(mode)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and metadata of a file written by ``write_tensors``, on the CPU."""
     try:
+        with path.open("rb"):  # safetensors takes a file it may not read for a missing one
+            pass
         with safe_open(path, "pt") as file:
             # Copies: what the file maps would keep it from being replaced on Windows.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
@@ -76,4 +82,6 @@ def _replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(new, path)
     except (OSError, SafetensorError) as error:
+        with suppress(OSError):
+            new.unlink()  # it may fill the last of the disk
         raise RunError(f"{path}: cannot be written: {error}") from None

@@ -36,7 +36,21 @@ from golde.runs.atomic import (
 FORMAT_VERSION = 1
 
 _WRITTEN_FIRST = ("vocabulary.json", "graph.safetensors", "config.toml", "run.json")  # in order
-_ABOUT = {"graph": str, "digest": str, "entities": int, "relations": int}
+_FILES = (
+    *_WRITTEN_FIRST,
+    "model.safetensors",
+    "metrics.json",
+    "log.jsonl",
+    "checkpoint.safetensors",
+)
+_ABOUT = {
+    "graph": str,
+    "digest": str,
+    **dict.fromkeys(("entities", "relations", *SPLITS), int),
+    "environment": dict,
+    "finished": bool,
+}
+_ONCE_FINISHED = {"steps": int, "chosen_step": int, "seconds": float, "validation": list}
 
 
 class RunFolder:
@@ -79,6 +93,11 @@ class RunFolder:
         """Whether a run was started here."""
         return (self.path / "run.json").is_file()
 
+    def owns(self, path: str | Path) -> bool:
+        """Whether a path is that of a file the run consists of."""
+        place = Path(path).resolve()
+        return place.parent == self.path.resolve() and place.name in _FILES
+
     def about(self) -> dict[str, Any]:
         """The contents of ``run.json``, after checking that this version can read the run."""
         if not self.exists():
@@ -92,8 +111,9 @@ class RunFolder:
                 f"{self.path / 'run.json'}: written in run format {about.get('format')!r}, this "
                 f"version reads {FORMAT_VERSION}; use the version of GoldE that wrote it"
             )
-        for key, kind in _ABOUT.items():
-            if not isinstance(about.get(key), kind):
+        wanted = _ABOUT | (_ONCE_FINISHED if about.get("finished") else {})
+        for key, kind in wanted.items():
+            if type(about.get(key)) is not kind:  # true is an int as well
                 raise RunError(
                     f"{self.path / 'run.json'}: {key!r} is missing or no {kind.__name__}; "
                     "the run folder is damaged"
@@ -155,8 +175,11 @@ class RunFolder:
 
     def append_log(self, **entry: Any) -> None:
         """Add one line to the log."""
-        with self.log.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps(entry) + "\n")
+        try:
+            with self.log.open("a", encoding="utf-8", newline="\n") as file:
+                file.write(json.dumps(entry) + "\n")
+        except OSError as error:
+            raise RunError(f"{self.log}: cannot be written: {error}") from None
 
     def save_metrics(self, split: str, figures: dict[str, Any]) -> None:
         """Store the figures of one split under their own key, beside those already there."""

@@ -25,6 +25,7 @@ from golde.runs.environment import environment
 from golde.training import checkpoint
 from golde.training.checkpoint import Progress
 from golde.training.defaults import resolve, uses_fused
+from golde.training.memory import enough_memory
 from golde.training.sampling import Sampler
 from golde.training.schedule import learning_rate
 from golde.training.step import step_loss
@@ -81,14 +82,16 @@ def train(
     config = resolve(config or Config(), graph)
     # Before there is a folder: settings that make no model should not leave a run behind.
     entities, seed = len(graph.entities), config.training.seed
-    model = GoldE(config.model, entities, len(graph.relations), seed=seed)
+    with enough_memory(f"a model of {config.model.signature}"):
+        model = GoldE(config.model, entities, len(graph.relations), seed=seed)
     model.fused = uses_fused(config, entities, place)
     here = environment(place) | {"compiled": model.fused}
     graph = _open(folder, graph, config, here, resume)
     if folder.about().get("finished"):
         folder.drop_checkpoint()  # a kill may have come between the end and this
         return folder
-    _Training(folder, graph, config, model, place, watch, should_stop).run()
+    with enough_memory("a training step"):
+        _Training(folder, graph, config, model, place, watch, should_stop).run()
     return folder
 
 
