@@ -149,7 +149,7 @@ def test_the_card_says_how_the_figures_came_about() -> None:
     }
     card = "\n".join(protocol.card())
     assert "self-filter ON" in card
-    assert "1 triples hold an entity absent from train" in card
+    assert "1 triples with an entity absent from train" in card
     assert "intervals" not in card
 
 

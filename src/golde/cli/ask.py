@@ -59,7 +59,7 @@ def predict(
     device: options.OnDevice = options.Device.auto,
     json: options.Json = False,
 ) -> None:
-    """Answer queries: facts with the head, the relation or the tail left out."""
+    """Answer queries: facts with one of the three names left out."""
     single = (head, relation, tail) != (None, None, None)
     if single == (queries is not None):
         raise GoldeError(
@@ -132,7 +132,10 @@ def score(
     device: options.OnDevice = options.Device.auto,
     json: options.Json = False,
 ) -> None:
-    """Score given facts: the higher, the more plausible; only the order has a meaning."""
+    """Score given facts: the higher, the more plausible.
+
+    Only the order of scores has a meaning.
+    """
     _check_table(out, file)
     import golde
     from golde.inference.batch import read_triples

@@ -80,7 +80,7 @@ def describe(
     test: options.TestSize = options.HELD_OUT,
     json: options.Json = False,
 ) -> None:
-    """Describe a graph: sizes, flaws, and the patterns its relations follow."""
+    """Describe a graph: sizes, flaws, and how its relations behave."""
     graph = read_graph(source, data_dir, columns, valid, test)
     from golde.data.describe import describe as describe_graph
 
@@ -112,7 +112,7 @@ def _print(found: dict[str, Any]) -> None:
             ("unseen in train", "; ".join(unseen) or "none"),
             (
                 "categories",
-                ", ".join(f"{count} {name}" for name, count in found["categories"].items()),
+                ", ".join(f"{name}: {count}" for name, count in found["categories"].items()),
             ),
             (
                 "symmetric",

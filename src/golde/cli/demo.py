@@ -37,7 +37,10 @@ def demo(
     set_: options.Set = None,
     device: options.OnDevice = options.Device.auto,
 ) -> None:
-    """Train on the shipped graph of the world, evaluate, ask five questions, draw a picture."""
+    """Show the whole path on a graph of the world that ships.
+
+    It trains, evaluates, asks five questions and draws a picture.
+    """
     began = time.monotonic()
     import golde
     from golde.data.world import QUESTIONS, load_world

@@ -45,7 +45,7 @@ def evaluate(
     device: options.OnDevice = options.Device.auto,
     json: options.Json = False,
 ) -> None:
-    """Rank held-out facts and sum the ranks up, with the protocol they came from."""
+    """Rank held-out facts: figures, their protocol and two baselines."""
     cutoffs = _cutoffs(hits)
     import golde
 

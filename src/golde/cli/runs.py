@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def show(run: options.Run, json: options.Json = False) -> None:
-    """Show a run: its graph, settings, figures, how long it took and on what machine."""
+    """Show a run: its graph, settings, figures, time and machine."""
     from golde.runs import RunFolder
 
     folder = RunFolder(run)
@@ -63,7 +63,7 @@ def export(
         Format | None, typer.Option(help="Of which kind; unset: as the name of the file ends.")
     ] = None,
 ) -> None:
-    """Write embeddings and relation parameters, with their names, for other programs."""
+    """Write embeddings and relation maps for other programs."""
     kind = format.value if format is not None else out.suffix.lower().removeprefix(".")
     if kind not in list(Format):
         raise GoldeError(f"{out}: say which --format it should have: {', '.join(Format)}")

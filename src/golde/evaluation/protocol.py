@@ -58,8 +58,7 @@ class Protocol:
         lines = [
             f"ranked      {self.triples:,} {self.split} triples of {self.graph}, "
             f"sides {' and '.join(self.sides)}, {self.candidates:,} candidates each",
-            f"filter      known facts of {', '.join(self.filter)} are no candidates, "
-            "the answer excepted",
+            f"filter      no candidate makes another known fact of {', '.join(self.filter)}",
             "self-filter "
             + (
                 "ON: the query's own entity is no candidate (not the standard protocol)"
@@ -67,8 +66,7 @@ class Protocol:
                 else "off: the query's own entity is a candidate like any other"
             ),
             f"ties        {self.ties}: a tied answer gets the mean of the ranks it could have",
-            f"unseen      {self.unseen:,} triples hold an entity absent from train; "
-            "they are ranked like any other",
+            f"unseen      {self.unseen:,} triples with an entity absent from train, ranked all the same",
         ]
         if self.resamples:
             lines.append(
