@@ -51,6 +51,28 @@ def test_compact_form_is_the_loop_and_the_product_of_matrices(w: Tensor, n: int,
     torch.testing.assert_close(orth_apply(x, U, w), x @ product.T, rtol=0, atol=5 * atol)
 
 
+@given(w=weightings(), n=st.integers(1, 7), seed=seeds)
+def test_gradients_are_those_of_the_loop(w: Tensor, n: int, seed: int) -> None:
+    """The compact form's own backward against autograd through Eq. 17, for U and for w."""
+    U, w = anisotropic(n, w, seed=seed).requires_grad_(), w.requires_grad_()
+    x, weight = (normal(len(w), len(w), seed=seed + i) for i in (1, 2))
+    loop = torch.autograd.grad((weight * orth_apply(x, U, w)).sum(), (U, w))
+    compact = torch.autograd.grad((weight * (x @ orth_matrix(U, w).mT)).sum(), (U, w))
+    for actual, expected in zip(compact, loop, strict=True):
+        steep = float(expected.abs().max()) + 1
+        atol = 1e3 * steep * rounding(U.detach(), w.detach())
+        torch.testing.assert_close(actual, expected, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("first", [1.0, -1.0])
+def test_gradients_are_finite_differences(first: float) -> None:
+    """Definite and indefinite, batched, with one w for the whole batch and with one for each map."""
+    w = torch.tensor([first, 0.5, 2.0, 1.5], dtype=torch.float64)
+    U = torch.stack([anisotropic(3, w, seed=i) for i in range(2)]).requires_grad_()
+    for weights in (w, torch.stack((w, w))):
+        assert torch.autograd.gradcheck(orth_matrix, (U, weights.clone().requires_grad_()))
+
+
 @given(w=weightings(), n=st.integers(0, 7), seed=seeds)
 def test_determinant_is_minus_one_to_the_count(w: Tensor, n: int, seed: int) -> None:
     """Each reflection turns the orientation over, so the count fixes which half is reached."""
