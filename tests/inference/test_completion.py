@@ -60,6 +60,10 @@ def test_progress_counts_queries(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
 
 
+def test_no_relations_have_nothing_missing(run: Run) -> None:
+    assert run.complete(5, relations=[]) == []
+
+
 def test_wrong_wishes_are_named(run: Run) -> None:
     with pytest.raises(GoldeError, match="unknown relation 'twins'; did you mean 'twin'"):
         run.complete(3, relations=["twins"])

@@ -118,7 +118,7 @@ def test_an_unknown_format_names_the_known_ones(run: Run, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("place", ["nowhere/out", "."])
+@pytest.mark.parametrize("place", ["nowhere/out", ".", "/"])
 def test_a_path_that_cannot_be_written(run: Run, tmp_path: Path, format: str, place: str) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(GoldeError, match="cannot be written"):

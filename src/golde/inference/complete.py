@@ -41,9 +41,9 @@ def complete(
     pairs = pairs[torch.isin(pairs[:, 0], wanted)]
     groups = [pairs[pairs[:, 0] == r] for r in wanted] if per_relation else [pairs]
     found, done = [], 0
-    for group in groups:
+    for group in filter(len, groups):
         search = _Search(model, graph, top)
-        for block in group.split(block_shape(max(1, len(group)), len(graph.entities))[0]):
+        for block in group.split(block_shape(len(group), len(graph.entities))[0]):
             search.visit(block[:, 1], block[:, 0])
             done += len(block)
             progress(done, len(pairs))

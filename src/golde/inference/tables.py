@@ -18,6 +18,8 @@ _BREAKS = frozenset("\t\n\r")
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A path to write to; it takes the place of ``path`` if all goes well, and else goes away."""
+    if path.is_dir():
+        raise GoldeError(f"{path}: cannot be written: it is a folder; name a file in it")
     partial = path.with_name(path.name + ".partial")
     try:
         yield partial

@@ -81,7 +81,7 @@ def _replacing(path: Path) -> Iterator[Path]:
         with new.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(new, path)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, UnicodeEncodeError) as error:
         with suppress(OSError):
             new.unlink()  # it may fill the last of the disk
         raise RunError(f"{path}: cannot be written: {error}") from None
