@@ -131,3 +131,16 @@ def test_every_choice_made_from_the_graph_reaches_a_larger_graph(
     assert large.model.signature != small.model.signature
     assert large.model.margin != small.model.margin
     assert large.training.learning_rate != small.training.learning_rate
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "training.regulariser=n3",
+        "training.regulariser_weight=0.1",
+        "training.label_smoothing=0.1",
+    ],
+)
+def test_a_setting_that_would_do_nothing_is_refused(setting: str) -> None:
+    with pytest.raises(ConfigError, match=setting.partition("=")[0]):
+        Config.load(overrides=[setting])

@@ -150,7 +150,7 @@ class Config(_Section):
         """Validate plain values; an unknown key or bad value names the closest valid one."""
         _refuse_unknown_keys(values, source)
         try:
-            return cls.model_validate(values)
+            config = cls.model_validate(values)
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(str(part) for part in first["loc"])
@@ -158,6 +158,8 @@ class Config(_Section):
             raise ConfigError(
                 f"{source}: {key} = {first['input']!r} is not valid: {message}"
             ) from None
+        _refuse_idle_settings(config.training, source)
+        return config
 
     def with_values(self, **sections: dict[str, Any]) -> Config:
         """A copy with some keys of some sections replaced."""
@@ -214,6 +216,26 @@ def _refuse_unknown_keys(values: dict[str, Any], source: str) -> None:
                     f"{source}: unknown key '{section}.{key}'"
                     f"{_closest(f'{section}.{key}', everywhere)}"
                 )
+
+
+def _refuse_idle_settings(training: TrainingConfig, source: str) -> None:
+    """Someone who sets what then changes nothing should hear of it."""
+    kind, weight = training.regulariser, training.regulariser_weight
+    if kind != "none" and not weight:
+        raise ConfigError(
+            f"{source}: training.regulariser = {kind!r} does nothing at training.regulariser_weight "
+            "= 0; give it a weight, such as 0.01"
+        )
+    if kind == "none" and weight:
+        raise ConfigError(
+            f"{source}: training.regulariser_weight = {weight} has nothing to weigh; choose a "
+            "training.regulariser, norm or n3"
+        )
+    if training.label_smoothing and training.loss != "cross-entropy":
+        raise ConfigError(
+            f"{source}: training.label_smoothing = {training.label_smoothing} is for "
+            "training.loss = cross-entropy alone"
+        )
 
 
 def _closest(name: str, known: Iterable[str]) -> str:

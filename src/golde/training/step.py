@@ -40,7 +40,7 @@ def step_loss(model: GoldE, sampler: Sampler, step: int, config: TrainingConfig)
             batch.weight,
             label_smoothing=config.label_smoothing,
         )
-    if config.regulariser_weight:
+    if config.regulariser != "none":
         # Unlike that of indexing, the gradient of embedding adds up in a fixed order.
         rows = embedding(torch.cat((batch.entity, batch.answer)), model.entity)
         loss = loss + config.regulariser_weight * penalty(config.regulariser, rows)
