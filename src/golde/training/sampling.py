@@ -52,7 +52,12 @@ class Sampler:
         facts = directed(train, relations)
         self.known = KnownFacts(train, entities, relations).to(device)
         self.facts = facts.to(device)
-        self.entities, self.seed, self.device = entities, seed, device
+        self.entities, self.relations = entities, relations
+        self.seed, self.device = seed, device
+        answer, order = self.facts[2].sort()
+        self.asked = self._key(self.facts[0], self.facts[1])[order]  # (2n,) queries by their answer
+        bounds = torch.arange(entities + 1, device=device)
+        self.offsets = torch.searchsorted(answer, bounds)  # (E + 1,) where those of an answer begin
         self.batch_size = min(batch_size, facts.shape[1])
         self.takes_all = negatives == 0 or negatives >= entities
         self.negatives = entities if self.takes_all else negatives
@@ -83,22 +88,36 @@ class Sampler:
         if self.takes_all:
             chosen = torch.arange(self.entities, device=self.device)
             repeated = torch.zeros(self.entities, dtype=torch.bool, device=self.device)
+            row, column = self.known.answers(batch.entity, batch.direction)
         else:
             generator = self._generator(1, step)
             drawn = torch.randint(self.entities, (self.negatives,), generator=generator)
             chosen = drawn.sort().values.to(self.device)
             repeated = torch.zeros(self.negatives, dtype=torch.bool, device=self.device)
             repeated[1:] = chosen[1:] == chosen[:-1]
+            row, column = self._known_pairs(batch, chosen)
         masked = repeated.expand(len(batch.entity), -1).clone()
-        row, answer = self.known.answers(batch.entity, batch.direction)
-        # Later draws of one entity are masked as repeats, so the first place is the only one to find.
-        place, hit = _find(answer, chosen)
-        masked[row[hit], place[hit]] = True
+        masked[row, column] = True
         return Candidates(chosen, masked)
 
     def own_masked(self, batch: Batch) -> Tensor:
         """Whether each query's own entity is a known answer, (B,)."""
         return self.known.contains(batch.entity, batch.direction, batch.entity)
+
+    def _known_pairs(self, batch: Batch, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        """Row and column of every candidate that is a known answer of a query.
+
+        Asked of the candidates, as a few entities are in far fewer facts than a batch has answers.
+        """
+        column, fact = _ranges(self.offsets[chosen], self.offsets[chosen + 1])
+        key = self.asked[fact]
+        keys, row = self._key(batch.entity, batch.direction).sort()
+        first, past = (torch.searchsorted(keys, key, right=right) for right in (False, True))
+        pair, place = _ranges(first, past)
+        return row[place], column[pair]
+
+    def _key(self, entity: Tensor, direction: Tensor) -> Tensor:
+        return entity * (2 * self.relations) + direction
 
     def _subsampling_weights(self, relations: int) -> Tensor:
         """``1/√(n(h,r) + n(t,r⁻¹) + 6)`` for every directed fact."""
@@ -120,7 +139,9 @@ class Sampler:
         return torch.Generator().manual_seed(mixed % 2**63)
 
 
-def _find(wanted: Tensor, ordered: Tensor) -> tuple[Tensor, Tensor]:
-    """The first place of each wanted value in a sorted tensor, and whether it is there at all."""
-    place = torch.searchsorted(ordered, wanted).clamp_max(len(ordered) - 1)
-    return place, ordered[place] == wanted
+def _ranges(start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+    """Every number of the ranges ``start[i]..stop[i]`` one after another, as (i, number) pairs."""
+    size = stop - start
+    which = torch.repeat_interleave(size)
+    before = size.cumsum(0) - size
+    return which, torch.arange(len(which), device=which.device) + (start - before)[which]
