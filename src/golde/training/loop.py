@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -189,6 +190,7 @@ class _Training:
         self.digest = _identity(config, graph, device)
         self.progress, self.best = Progress(), None  # type: tuple[Progress, dict[str, Tensor] | None]
         self.started = time.monotonic()
+        self.validation_seconds = 0.0  # that the newest took
         if folder.checkpoint.is_file():
             self.progress, self.best = checkpoint.load(
                 folder.checkpoint, self.model, self.optimiser, self.digest
@@ -206,13 +208,13 @@ class _Training:
             logs = (step + 1) % self.config.log_every == 0 or ends or validates
             loss = self._step(step, check=logs or self.device.type == "cpu")
             self.progress.step = step + 1
-            if validates:
-                self._validate()
             if logs:
-                now = time.monotonic()
-                rate = (step + 1 - shown_step) / max(now - shown, 1e-9)
-                shown, shown_step = now, step + 1
-                self._report(loss.item(), rate, validates)
+                value = loss.item()  # waits for the device
+                rate = (step + 1 - shown_step) / max(time.monotonic() - shown, 1e-9)
+                if validates:
+                    self._validate()
+                self._report(value, rate, validates)
+                shown, shown_step = time.monotonic(), step + 1
             if self.should_stop():
                 self._save_checkpoint()
                 raise StoppedError(f"stopped after step {self.progress.step} of {self.steps}")
@@ -254,6 +256,7 @@ class _Training:
         return step % self.validate_every == 0 or step == self.steps
 
     def _validate(self) -> None:
+        began = time.monotonic()
         try:
             ranks = rank_triples(
                 self.model.scorer(), self.graph, self.valid, device=self.device
@@ -267,11 +270,14 @@ class _Training:
         if mrr >= progress.best_mrr:  # of equals the later: it tells true from false more clearly
             progress.best_mrr, progress.best_step = mrr, progress.step
             self.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
+        self.validation_seconds = time.monotonic() - began
 
     def _report(self, loss: float, rate: float, validated: bool) -> None:
         step, elapsed = self.progress.step, time.monotonic() - self.started
         newest = self.progress.validations[-1]["mrr"] if self.progress.validations else None
-        queries, left = rate * self.sampler.batch_size, (self.steps - step) / rate
+        queries, left = rate * self.sampler.batch_size, self.steps - step
+        validations = math.ceil(left / self.validate_every) if self.validate_every else 0
+        seconds_left = left / rate + validations * self.validation_seconds
         self.folder.append_log(
             step=step,
             loss=loss,
@@ -279,7 +285,7 @@ class _Training:
             seconds=round(elapsed, 2),
             **({"validation_mrr": newest} if validated else {}),
         )
-        self.watch(Report(step, self.steps, loss, queries, left, newest, validated))
+        self.watch(Report(step, self.steps, loss, queries, seconds_left, newest, validated))
 
     def _diverged(self, what: str) -> DivergedError:
         kept = self.folder.checkpoint
