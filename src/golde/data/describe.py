@@ -39,7 +39,7 @@ def describe(graph: KnowledgeGraph, threshold: float = 0.5) -> dict[str, Any]:
         "facts": {split: len(graph.split(split)) for split in SPLITS},
         "duplicates_dropped": graph.duplicates,
         "overlap": {f"{a}-{b}": _overlap(graph, a, b) for a, b in combinations(SPLITS, 2)},
-        "unseen_in_train": {split: _unseen(graph, split) for split in ("valid", "test")},
+        "unseen_in_train": {split: unseen(graph, split) for split in ("valid", "test")},
         "categories": {category: categories.count(category) for category in CATEGORIES},
         "symmetric": symmetric,
         "inverse": inverse,
@@ -85,7 +85,7 @@ def _overlap(graph: KnowledgeGraph, one: str, other: str) -> int:
     return int(graph.known(one).contains(*graph.split(other).unbind(1)).sum())
 
 
-def _unseen(graph: KnowledgeGraph, split: str) -> dict[str, int]:
+def unseen(graph: KnowledgeGraph, split: str) -> dict[str, int]:
     """Entities of a split that train never shows, and the facts they are in."""
     seen = torch.zeros(len(graph.entities), dtype=torch.bool)
     seen[graph.train[:, [0, 2]].flatten()] = True

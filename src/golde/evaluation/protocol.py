@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from golde.data.describe import unseen
 from golde.data.graph import KnowledgeGraph
 
 
@@ -40,7 +41,7 @@ class Protocol:
             split=split,
             triples=len(triples),
             candidates=len(graph.entities),
-            unseen=_unseen(graph, split),
+            unseen=unseen(graph, split)["facts"],
             self_filter=self_filter,
             resamples=resamples,
             seed=seed,
@@ -74,10 +75,3 @@ class Protocol:
                 f"{self.resamples:,} resamples, seed {self.seed}"
             )
         return lines
-
-
-def _unseen(graph: KnowledgeGraph, split: str) -> int:
-    seen = graph.train.new_zeros(len(graph.entities)).bool()
-    seen[graph.train[:, [0, 2]].flatten()] = True
-    ends = graph.split(split)[:, [0, 2]]
-    return int((~seen[ends]).any(1).sum())
