@@ -20,14 +20,14 @@ from tiny import quick, ring
 
 
 def test_it_learns(tmp_path: Path) -> None:
-    """Chance is an MRR of .18; over many seeds the mean is .9 and one in ten stays below .8."""
+    """The bar is for the mean of five seeds: chance is an MRR of .18, and single seeds spread."""
     found = []
     for seed in range(5):
         config = quick(steps=200, batch_size=64, validate_every=50, learning_rate=0.05, seed=seed)
         folder = train(ring(), tmp_path / str(seed), config)
         ranks = rank_triples(folder.load_model().scorer(), ring(), ring().test).realistic
         found.append(ranks.reciprocal().mean())
-    assert torch.stack(found).mean() > 0.7
+    assert torch.stack(found).mean() > 0.8
 
 
 def test_a_watcher_sees_every_logged_step(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -12,9 +13,12 @@ from torch import Tensor, nn
 from golde.config import ModelConfig
 from golde.errors import ConfigError
 from golde.geometry import GEOMETRIES, Geometry, Grouping, Hyperbolic, Signature, gather
-from golde.kernels import Core, paired, pairwise
+from golde.kernels import Core, Finish, paired, pairwise
 
 DEFAULT_MARGIN = 6.0
+"""The margin of a model that was built without one."""
+
+Distance = Callable[[Core, Core, Finish, int], Tensor]
 
 
 class GoldE(nn.Module):
@@ -119,7 +123,7 @@ class GoldE(nn.Module):
     def score_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
         """The score of one answer per query, (B,)."""
         queries = self.queries(gather(self.entity, entity), direction)
-        scores = self.score_pairs_cores(queries, self.candidates(gather(self.entity, answer)))
+        scores = self._score_own(queries, self.candidates(gather(self.entity, answer)))
         if self.config.bias:
             scores = scores + self._bias(entity, direction, answer)
         return scores
@@ -134,8 +138,8 @@ class GoldE(nn.Module):
         parts = [entity, *answers, candidates]
         rows = gather(self.entity, torch.cat(parts)).split([len(part) for part in parts])
         queries = self.queries(rows[0], direction)
-        own = [self.score_pairs_cores(queries, self.candidates(part)) for part in rows[1:-1]]
-        shared = self.score_cores(queries, self.candidates(rows[-1]))
+        own = [self._score_own(queries, self.candidates(part)) for part in rows[1:-1]]
+        shared = self._score_all(queries, self.candidates(rows[-1]))
         if self.config.bias:
             own = [
                 scores + self._bias(entity, direction, answer)
@@ -149,29 +153,27 @@ class GoldE(nn.Module):
         head, relation, tail = triples.unbind(1)
         return self.score_pairs(head, relation, tail)
 
-    def score_cores(self, queries: list[Core], candidates: list[Core]) -> Tensor:
-        """``−Σ w d^l`` of every pair, without biases, (B, N)."""
+    def _total(self, distance: Distance, queries: list[Core], candidates: list[Core]) -> Tensor:
+        """``−Σ w d^l`` over the groups, without biases."""
         total = torch.zeros((), dtype=self.entity.dtype, device=self.entity.device)
         for group, weight, q, c in zip(
             self.geometries, self.weights, queries, candidates, strict=True
         ):
-            distance = pairwise(q, c, group.finish, self.config.norm, fused=self.fused)
-            total = total - weight * distance
+            total = total - weight * distance(q, c, group.finish, self.config.norm)
         return total
 
-    def score_pairs_cores(self, queries: list[Core], candidates: list[Core]) -> Tensor:
-        """``−Σ w d^l`` of query b with candidate b alone, without biases, (B,)."""
-        total = torch.zeros((), dtype=self.entity.dtype, device=self.entity.device)
-        for group, weight, q, c in zip(
-            self.geometries, self.weights, queries, candidates, strict=True
-        ):
-            total = total - weight * paired(q, c, group.finish, self.config.norm)
-        return total
+    def _score_all(self, queries: list[Core], candidates: list[Core]) -> Tensor:
+        """Every query with every candidate, (B, N)."""
+        return self._total(partial(pairwise, fused=self.fused), queries, candidates)
+
+    def _score_own(self, queries: list[Core], candidates: list[Core]) -> Tensor:
+        """Query b with candidate b alone, (B,)."""
+        return self._total(paired, queries, candidates)
 
     def _score_against(
         self, entity: Tensor, direction: Tensor, candidates: Tensor | None, cores: list[Core]
     ) -> Tensor:
-        scores = self.score_cores(self.queries(gather(self.entity, entity), direction), cores)
+        scores = self._score_all(self.queries(gather(self.entity, entity), direction), cores)
         if self.config.bias:
             if candidates is None:
                 candidates = torch.arange(self.entities, device=entity.device)

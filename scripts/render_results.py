@@ -1,0 +1,130 @@
+"""Writes the figures of results/ into README.md and docs/results.md: ``python scripts/render_results.py``.
+
+No figure in either place is typed by hand: each comes from a file that a command of ``benchmarks/``
+wrote, with its commit, versions, machine, seed and protocol inside.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+README, PAGE = ROOT / "README.md", ROOT / "docs" / "results.md"
+OPEN, CLOSE = "<!-- results -->", "<!-- /results -->"
+
+
+def results(name: str) -> dict[str, Any] | None:
+    """The contents of a result file, if its benchmark was run."""
+    path = ROOT / "results" / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def table(head: list[str], rows: Iterable[list[str]]) -> str:
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def provenance(found: dict[str, Any]) -> str:
+    machine, versions = found["machine"], found["versions"]
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores; Python {versions['python']}, "
+        f"torch {versions['torch']}; commit `{found['commit'][:10]}`"
+    )
+
+
+def default_accuracy(found: dict[str, Any]) -> str:
+    """What `golde train NAME --out RUN` reaches with no option set."""
+    rows = []
+    for name, one in found["results"].items():
+        both, rivals = one["test"]["both"], one["baselines"]
+        low, high = both["intervals"]["mrr"]
+        rows.append(
+            [
+                name,
+                f"{one['settings']['model']['signature']}",
+                f"{one['seconds']:.0f} s",
+                f"**{both['mrr']:.3f}** ({low:.3f}–{high:.3f})",
+                f"{both['hits@1']:.3f}",
+                f"{both['hits@10']:.3f}",
+                f"{rivals['popularity']['both']['mrr']:.3f}",
+                f"{rivals['rules']['both']['mrr']:.3f}",
+            ]
+        )
+    head = ["set", "space", "training", "test MRR (95%)", "H@1", "H@10", "popularity", "rules"]
+    seeds = sorted({one["seed"] for one in found["results"].values()})
+    threads = sorted({one["threads"] for one in found["results"].values()})
+    return (
+        f"{table(head, rows)}\n\nFiltered, both sides, realistic rank on ties, the query's own entity "
+        "a candidate like any other. Settings chosen from the graph, parameters on validation, test "
+        "ranked once; the last two columns are the MRR of the baselines. One run each, seed "
+        f"{', '.join(map(str, seeds))}, {', '.join(map(str, threads))} threads. {provenance(found)}; "
+        "written by `benchmarks/default_accuracy.py`."
+    )
+
+
+def cpu_speed(found: dict[str, Any]) -> str:
+    """Training and evaluation beside PyKEEN's RotatE."""
+    rows = []
+    for one in found["results"]:
+        ours, theirs, ratio = one["golde"], one["pykeen"], one["ratio"]
+        rows.append(
+            [
+                f"{one['dataset']}, {one['numbers']}",
+                f"{ours['train']['median']:,.0f}",
+                f"{theirs['train']['median']:,.0f}",
+                f"**{ratio['train']:.1f}×**",
+                f"{ours['evaluate_sample']['median']:,.0f}",
+                f"{theirs['evaluate']['median']:,.0f}",
+                f"**{ratio['evaluate_sample']:.1f}×**",
+            ]
+        )
+    head = ["set, numbers", "train, ours", "PyKEEN", "ratio", "rank, ours", "PyKEEN", "ratio"]
+    settings = found["settings"]
+    versions = found["results"][0]["pykeen_versions"]
+    return (
+        f"{table(head, rows)}\n\nFacts a second with {settings['negatives']} negatives (one positive "
+        "with its negatives, optimiser step included) and test queries a second under the filter, the "
+        "same facts on both sides: our elliptic × hyperbolic product against PyKEEN "
+        f"{versions['pykeen']}'s RotatE of the same size at its best batch size. Medians of "
+        f"{settings['repeats']} repeats, {settings['threads']} threads, the two taking turns. "
+        f"{provenance(found)}; written by `benchmarks/pykeen_speed.py`."
+    )
+
+
+SECTIONS = {
+    "default_accuracy": ("Without any option", default_accuracy),
+    "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
+}
+
+
+def rendered() -> str:
+    """Every section whose result file is there."""
+    parts = []
+    for name, (title, render) in SECTIONS.items():
+        found = results(name)
+        if found is not None:
+            parts.append(f"### {title}\n\n{render(found)}")
+    return "\n\n".join(parts)
+
+
+def readme(text: str) -> str:
+    """The README with its results written anew."""
+    before, _, rest = text.partition(OPEN)
+    _, _, after = rest.partition(CLOSE)
+    return f"{before}{OPEN}\n{rendered()}\n{CLOSE}{after}"
+
+
+def page() -> str:
+    return (
+        "# Results\n\nEvery figure here was written by a command of `benchmarks/` into `results/`, and "
+        "from there into this page by `scripts/render_results.py`.\n\n"
+        f"{rendered().replace('### ', '## ')}\n"
+    )
+
+
+if __name__ == "__main__":
+    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
