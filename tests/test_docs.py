@@ -98,6 +98,13 @@ def test_configuration_reference_is_up_to_date() -> None:
     assert reference["rendered"](page) == page, "run: python scripts/config_reference.py"
 
 
+def test_results_are_those_of_the_result_files() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "render_results.py"))
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert script["readme"](readme) == readme, "run: python scripts/render_results.py"
+    assert script["page"]() == (DOCS / "results.md").read_text("utf-8")
+
+
 def test_figure_is_the_one_the_code_draws(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.image import imread
