@@ -49,7 +49,7 @@ docs: $(VENV)/.installed-docs   ## build the documentation into site/, without n
 wheels-for-gpu: $(BIN)/python   ## unpack what a GPU machine without network may lack (Python 3.12)
 	$(PIP) --no-deps --upgrade --target .carry/site --python-version 3.12 --only-binary=:all: \
 	  annotated-doc annotated-types hypothesis mpmath pydantic pydantic-core==2.50.4 \
-	  sortedcontainers tomli-w typing-extensions typing-inspection
+	  pyoxigraph sortedcontainers tomli-w typing-extensions typing-inspection
 
 PYKEEN := .venv-pykeen
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import torch
 from torch import Tensor, nn
 
 from golde.geometry.grouping import Grouping
-from golde.geometry.rotation import ReflectionCount, Rotation
+from golde.geometry.rotation import Rotation, RotationOptions
 from golde.kernels import Core, Root
 
 
@@ -28,23 +28,11 @@ class Euclidean(nn.Module):
         dimension: int,
         count: int,
         relations: int,
-        *,
-        reflections: ReflectionCount = "k",
-        block: int | None = None,
-        scale: float = 0.1,
-        generator: torch.Generator | None = None,
+        **rotation: Unpack[RotationOptions],
     ) -> None:
         super().__init__()
         self.dimension, self.count, self.numbers = dimension, count, dimension
-        self.rotation = Rotation(
-            relations,
-            count,
-            dimension,
-            reflections=reflections,
-            block=block,
-            scale=scale,
-            generator=generator,
-        )
+        self.rotation = Rotation(relations, count, dimension, **rotation)
 
     def maps(self, relation: Tensor) -> EuclideanMap:
         """The map of each relation."""

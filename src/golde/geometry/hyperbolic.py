@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from golde.geometry.constraints import positive
 from golde.geometry.grouping import Grouping
 from golde.geometry.numerics import safe_norm
-from golde.geometry.rotation import ReflectionCount, Rotation
+from golde.geometry.rotation import Rotation, RotationOptions
 from golde.kernels import Core, Geodesic
 
 
@@ -37,24 +37,13 @@ class Hyperbolic(nn.Module):
         count: int,
         relations: int,
         *,
-        reflections: ReflectionCount = "k",
-        block: int | None = None,
         boost_left: bool = False,
-        scale: float = 0.1,
-        generator: torch.Generator | None = None,
+        **rotation: Unpack[RotationOptions],
     ) -> None:
         super().__init__()
         self.dimension, self.count, self.numbers = dimension, count, dimension - self.unstored
         self.boost_left = boost_left
-        self.rotation = Rotation(
-            relations,
-            count,
-            self.numbers,
-            reflections=reflections,
-            block=block,
-            scale=scale,
-            generator=generator,
-        )
+        self.rotation = Rotation(relations, count, self.numbers, **rotation)
         self.b = nn.Parameter(torch.zeros(relations, count, self.numbers))
         self.free_beta = nn.Parameter(torch.zeros(relations, count))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,14 @@ from golde.errors import ConfigError
 from golde.geometry.grouping import gather
 from golde.geometry.reflections import orth_matrix
 
-ReflectionCount = Literal["k", "k-1", "alternating"]
+
+class RotationOptions(TypedDict, total=False):
+    """How the maps of a group are built and started; every geometry passes them on."""
+
+    reflections: Literal["k", "k-1", "alternating"]
+    block: int | None
+    scale: float
+    generator: torch.Generator | None
 
 
 class Rotation(nn.Module):
@@ -31,7 +38,7 @@ class Rotation(nn.Module):
         count: int,
         dimension: int,
         *,
-        reflections: ReflectionCount = "k",
+        reflections: Literal["k", "k-1", "alternating"] = "k",
         block: int | None = None,
         scale: float = 0.1,
         generator: torch.Generator | None = None,
