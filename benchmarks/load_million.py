@@ -1,10 +1,10 @@
 """How long do a million facts over 200,000 entities take to be ready, and in how much memory?
 
 Ready means read, numbered, repeated rows dropped, splits made and all known facts indexed. Every
-format is loaded in a process of its own, on two threads; memory is the growth of its peak over
-what it held with the libraries imported.
+load has a process of its own, on two threads; memory is the growth of its peak over what it held
+with golde imported. The formats take turns; figures are medians over the rounds.
 
-    python benchmarks/load_million.py --out load_million.json
+    python benchmarks/load_million.py --out results/load_million.json
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from common import provenance, spread
+
+THREADS = 2
 FACTS, ENTITIES, RELATIONS = 1_000_000, 200_000, 500
 FORMATS = {
     "tsv": "train.tsv",
@@ -55,7 +56,7 @@ def write_files(folder: str) -> None:
     parquet.write_table(pyarrow.table(columns), Path(folder, "train.parquet"))
 
 
-def measure(path: str) -> dict[str, float]:
+def measure(path: str) -> dict[str, Any]:
     """Load one file in this process."""
     import resource
 
@@ -70,10 +71,12 @@ def measure(path: str) -> dict[str, float]:
     graph.known()
     ready = time.perf_counter() - start
     return {
-        "read_s": round(read, 2),
-        "ready_s": round(ready, 2),
-        "cpu_s": round(time.process_time() - cpu, 2),
-        "peak_growth_mb": round(peak() - before, 1),
+        "figures": {
+            "read_s": read,
+            "ready_s": ready,
+            "cpu_s": time.process_time() - cpu,
+            "peak_growth_mb": peak() - before,
+        },
         "entities": len(graph.entities),
         "facts": len(graph.train) + len(graph.valid) + len(graph.test),
     }
@@ -89,7 +92,11 @@ def in_child(function: str, path: Path | str, without_extras: bool = False) -> A
     code = "import json, sys\n" + hidden * without_extras + "import load_million\n" + code
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)],
-        env={**os.environ, "OMP_NUM_THREADS": "2", "PYTHONPATH": str(Path(__file__).parent)},
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": str(THREADS),
+            "PYTHONPATH": str(Path(__file__).parent),
+        },
         stdout=subprocess.PIPE,
         check=True,
         text=True,
@@ -97,30 +104,40 @@ def in_child(function: str, path: Path | str, without_extras: bool = False) -> A
     return json.loads(done.stdout)
 
 
+def summary(rounds: list[dict[str, Any]]) -> dict[str, Any]:
+    """What was loaded, the same in every round, and the spread of each figure."""
+    loaded = {key: rounds[0][key] for key in ("entities", "facts")}
+    return loaded | {
+        key: spread(one["figures"][key] for one in rounds) for key in rounds[0]["figures"]
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, required=True)
-    out = parser.parse_args().out
+    options = parser.parse_args()
+    rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in FORMATS}
     with tempfile.TemporaryDirectory() as folder:
         in_child("write_files", folder)
-        results = {
-            name: in_child("measure", Path(folder, file), "no extra" in name)
-            for name, file in FORMATS.items()
-        }
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True
-    )
-    record = {
-        "question": __doc__.splitlines()[0],
-        "results": results,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("golde", "numpy", "torch", "pyarrow")},
-        "commit": commit.stdout.strip(),
+        for _ in range(options.repeats):
+            for name, file in FORMATS.items():
+                one = in_child("measure", Path(folder, file), "no extra" in name)
+                print(f"{name:>24}  {one}", flush=True)
+                rounds[name].append(one)
+    report = {
+        **provenance(["torch", "numpy", "pyarrow", "golde"]),
+        "settings": {
+            "rows": FACTS,
+            "entities": ENTITIES,
+            "relations": RELATIONS,
+            "repeats": options.repeats,
+            "threads": THREADS,
+        },
+        "results": {name: summary(each) for name, each in rounds.items()},
     }
-    out.write_text(json.dumps(record, indent=2) + "\n")
-    for name, result in results.items():
-        print(f"{name:>24}  {result}")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
