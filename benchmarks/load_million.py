@@ -92,11 +92,8 @@ def in_child(function: str, path: Path | str, without_extras: bool = False) -> A
     code = "import json, sys\n" + hidden * without_extras + "import load_million\n" + code
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)],
-        env={
-            **os.environ,
-            "OMP_NUM_THREADS": str(THREADS),
-            "PYTHONPATH": str(Path(__file__).parent),
-        },
+        cwd=Path(__file__).parent,  # where -c finds this module
+        env={**os.environ, "OMP_NUM_THREADS": str(THREADS)},
         stdout=subprocess.PIPE,
         check=True,
         text=True,
