@@ -94,9 +94,36 @@ def cpu_speed(found: dict[str, Any]) -> str:
     )
 
 
+def load_million(found: dict[str, Any]) -> str:
+    """A million rows from file to an indexed graph."""
+    rows = []
+    for name, one in found["results"].items():
+        ready, growth = one["ready_s"], one["peak_growth_mb"]
+        rows.append(
+            [
+                name,
+                f"**{ready['median']:.1f} s**",
+                f"{ready['max']:.1f} s",
+                f"{growth['median']:.0f} MB",
+                f"{growth['max']:.0f} MB",
+            ]
+        )
+    head = ["format", "ready in", "slowest", "memory", "most"]
+    settings, loaded = found["settings"], found["results"]["tsv"]
+    return (
+        f"{table(head, rows)}\n\n{loaded['facts']:,} facts over {loaded['entities']:,} entities and "
+        f"{settings['relations']:,} relations, read, numbered, split and all known facts indexed; "
+        "memory is how much the peak of the process grew. Medians of "
+        f"{settings['repeats']} repeats, each in a process of its own, {settings['threads']} threads. "
+        f"{provenance(found)}, pyarrow {found['versions']['pyarrow']}; written by "
+        "`benchmarks/load_million.py`."
+    )
+
+
 SECTIONS = {
     "default_accuracy": ("Without any option", default_accuracy),
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
+    "load_million": ("Loading a million facts", load_million),
 }
 
 
