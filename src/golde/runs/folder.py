@@ -8,11 +8,14 @@ model.safetensors    the parameters chosen on validation
 metrics.json         figures with their protocol, one entry per evaluated split
 log.jsonl            one line per logged or validated step
 checkpoint.safetensors   parameters, optimiser state and progress, while training is under way
+run.lock             locked by the one process that trains here; removed when it ends
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +35,11 @@ from golde.runs.atomic import (
     write_tensors,
     write_text,
 )
+from golde.runs.lock import locked
 
 FORMAT_VERSION = 1
 
+_LOCK = "run.lock"
 _WRITTEN_FIRST = ("vocabulary.json", "graph.safetensors", "config.toml", "run.json")  # in order
 _FILES = (
     *_WRITTEN_FIRST,
@@ -42,6 +47,7 @@ _FILES = (
     "metrics.json",
     "log.jsonl",
     "checkpoint.safetensors",
+    _LOCK,
 )
 _ABOUT = {
     "graph": str,
@@ -61,12 +67,24 @@ class RunFolder:
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.log = self.path / "log.jsonl"
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep every other training out of the folder, which is made if it is not there yet."""
+        with ExitStack() as stack:
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+                mine = stack.enter_context(locked(self.path / _LOCK))
+            except OSError as error:
+                raise RunError(f"{self.path}: cannot be made a run folder: {error}") from None
+            if not mine:
+                raise RunError(
+                    f"{self.path}: another process is training there; "
+                    "wait for it, stop it, or choose another --out"
+                )
+            yield
+
     def create(self, config: Config, graph: KnowledgeGraph, about: dict[str, Any]) -> None:
         """Write what is known before training. ``run.json`` comes last: with it the folder is a run."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(f"{self.path}: cannot be made a run folder: {error}") from None
         self._write_graph(graph)
         write_text(self.path / "config.toml", config.to_toml())
         write_json(
@@ -85,6 +103,7 @@ class RunFolder:
     def occupied(self) -> bool:
         """Whether there is anything here but what a start cut short leaves behind."""
         names = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
+        names.discard(_LOCK)
         ours = [(name, partial(Path(name)).name) for name in _WRITTEN_FIRST]
         started = not names.isdisjoint(ours[0])  # a lone config.toml is somebody's
         return bool(names) and not (started and names <= {n for pair in ours for n in pair})

@@ -87,12 +87,13 @@ def train(
         model = GoldE(config.model, entities, len(graph.relations), seed=seed)
     model.fused = uses_fused(config, entities, place)
     here = environment(place) | {"compiled": model.fused}
-    graph = _open(folder, graph, config, here, resume)
-    if folder.about().get("finished"):
-        folder.drop_checkpoint()  # a kill may have come between the end and this
-        return folder
-    with enough_memory("a training step"):
-        _Training(folder, graph, config, model, place, watch, should_stop).run()
+    with folder.alone():
+        graph = _open(folder, graph, config, here, resume)
+        if folder.about().get("finished"):
+            folder.drop_checkpoint()  # a kill may have come between the end and this
+            return folder
+        with enough_memory("a training step"):
+            _Training(folder, graph, config, model, place, watch, should_stop).run()
     return folder
 
 
