@@ -27,6 +27,10 @@ MISTAKES = {
         ("train", FACTS, "--out", "new", "--preset", "rotate", "--numbers", "0"),
         "at least 2",
     ),
+    "large space": (
+        ("train", FACTS, "--out", "new", "--set", "model.signature=E1x100000000000"),
+        "model.signature = 'E1x100000000000'",
+    ),
     "vast space": (
         ("train", FACTS, "--out", "new", "--set", "model.signature=E99999999999x99999999999"),
         "does not fit in memory",

@@ -41,6 +41,7 @@ def test_accepted_spellings(text: str, printed: str) -> None:
         ("Q1x4", "at least 2"),
         ("E0", "at least 1"),
         ("E2x0", "count of at least 1"),
+        ("E" + "9" * 5000, "cannot read"),
         (" ", "empty"),
     ],
 )

@@ -18,7 +18,7 @@ GEOMETRIES: dict[str, type[Euclidean | Elliptic | Hyperbolic]] = {
 }
 """The letters of signatures. A new geometry is one file and one line here."""
 
-_TERM = re.compile(r"([A-Za-z])(\d+)(?:x(\d+))?")
+_TERM = re.compile(r"([A-Za-z])(\d{1,18})(?:x(\d{1,18}))?")
 
 
 @dataclass(frozen=True)

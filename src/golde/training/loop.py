@@ -26,7 +26,7 @@ from golde.runs.environment import environment
 from golde.training import checkpoint
 from golde.training.checkpoint import Progress
 from golde.training.defaults import resolve, uses_fused
-from golde.training.memory import enough_memory
+from golde.training.memory import enough_memory, refuse_oversize
 from golde.training.sampling import Sampler
 from golde.training.schedule import learning_rate
 from golde.training.step import step_loss
@@ -84,6 +84,7 @@ def train(
     # Before there is a folder: settings that make no model should not leave a run behind.
     entities, seed = len(graph.entities), config.training.seed
     with enough_memory(f"a model of {config.model.signature}"):
+        refuse_oversize(config, entities, len(graph.relations), place)
         model = GoldE(config.model, entities, len(graph.relations), seed=seed)
     model.fused = uses_fused(config, entities, place)
     here = environment(place) | {"compiled": model.fused}
