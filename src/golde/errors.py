@@ -36,7 +36,8 @@ class ConfigError(GoldeError):
 
 
 class RunError(GoldeError):
-    """A run folder that is missing, damaged, or of another format version."""
+    """A run folder that is missing, damaged, in use or of another format, or a file from it that
+    cannot be written."""
 
 
 class MissingExtraError(GoldeError):

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
-from golde.inference.tables import pyarrow, replacing, tsv_line
+from golde.inference.tables import pyarrow, tsv_line
 from golde.models import GoldE
-from golde.runs.atomic import write_tensors
+from golde.runs.atomic import replacing, write_tensors
 
 _ROWS = 1 << 14  # of the entity table turned into text or Parquet at a time
 _HEADER_LIMIT = 90_000_000  # bytes; readers of safetensors refuse headers above 100 MB
@@ -59,8 +59,7 @@ def _safetensors(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
             f"the names of {len(graph.entities)} entities do not fit the header of a safetensors "
             "file; export npz or parquet"
         )
-    with replacing(path) as partial:
-        write_tensors(partial, tensors(model), about)
+    write_tensors(path, tensors(model), about)
 
 
 def _npz(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from golde.errors import GoldeError, MissingExtraError
+from golde.runs.atomic import replacing
 
 Rows = Sequence[Sequence[object]]
 
 _BREAKS = frozenset("\t\n\r")
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to; it takes the place of ``path`` if all goes well, and else goes away."""
-    if path.is_dir():
-        raise GoldeError(f"{path}: cannot be written: it is a folder; name a file in it")
-    partial = path.with_name(path.name + ".partial")
-    try:
-        yield partial
-        os.replace(partial, path)
-    except OSError as error:
-        why = error.strerror or error
-        raise GoldeError(
-            f"{path}: cannot be written: {why}; check the path and its rights"
-        ) from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 @contextmanager

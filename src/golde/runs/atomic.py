@@ -21,9 +21,30 @@ def partial(path: Path) -> Path:
     return path.with_name(path.name + ".partial")
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write that takes the place of ``path`` once it is safely on disk, and else goes away."""
+    if path.is_dir():
+        raise RunError(f"{path}: cannot be written: it is a folder; name a file in it")
+    new = partial(path)
+    try:
+        yield new
+        with new.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    except (OSError, SafetensorError, UnicodeEncodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise RunError(
+            f"{path}: cannot be written: {why}; check the path, its rights and the space on the disk"
+        ) from None
+    finally:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)  # it may fill the last of the disk
+
+
 def write_text(path: Path, text: str) -> None:
     """Replace ``path`` by ``text`` in one step."""
-    with _replacing(path) as new:
+    with replacing(path) as new:
         new.write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -48,7 +69,7 @@ def write_tensors(
 ) -> None:
     """Replace ``path`` by a safetensors file, its metadata as one JSON text inside, in one step."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with _replacing(path) as new:
+    with replacing(path) as new:
         new.unlink(missing_ok=True)
         new.touch()
         mode = new.stat().st_mode  # safetensors' own would keep everyone else from reading it
@@ -70,18 +91,3 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not isinstance(metadata, dict):
         raise RunError(f"{path}: its metadata is no JSON object; the file is damaged")
     return tensors, metadata
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A file to write that takes the place of ``path`` once it is safely on disk."""
-    new = partial(path)
-    try:
-        yield new
-        with new.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    except (OSError, SafetensorError, UnicodeEncodeError) as error:
-        with suppress(OSError):
-            new.unlink()  # it may fill the last of the disk
-        raise RunError(f"{path}: cannot be written: {error}") from None
