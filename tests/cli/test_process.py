@@ -40,6 +40,18 @@ def test_help_loads_nothing_heavy() -> None:
     assert found.stdout.strip() == "[]"
 
 
+def test_the_list_of_sets_loads_nothing_heavy() -> None:
+    script = (
+        "import sys; from golde.cli.main import app; app(['data', 'list'], standalone_mode=False);"
+        "print([m for m in ('torch', 'numpy', 'golde.config') if m in sys.modules])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert shown[-1] == "[]"
+    assert any(line.startswith("world") for line in shown)
+
+
 @pytest.mark.parametrize(
     "command",
     [

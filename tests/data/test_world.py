@@ -11,6 +11,7 @@ from torch import Tensor
 
 from golde.data.graph import SPLITS, KnowledgeGraph
 from golde.data.world import PATTERNS, QUESTIONS, load_patterns, load_world
+from golde.data.world_facts import world_counts
 
 Fact = tuple[str, str, str]
 PAGE = Path(__file__).parents[2] / "docs" / "world.md"
@@ -36,6 +37,13 @@ def test_shipped_content_is_the_one_released() -> None:
     digest = hashlib.sha256(lzma.decompress(packed)).hexdigest()
     assert digest == "f679576e7e21efb1c64101fb841c0057259ed2ad159a7f5d0fe261522a3a3e9e"
     assert load_world().notes == ()
+
+
+def test_counts_without_the_graph_are_those_of_the_graph() -> None:
+    graph, counts = load_world(), world_counts()
+    assert (counts.entities, counts.relations) == (len(graph.entities), len(graph.relations))
+    for split in SPLITS:
+        assert getattr(counts, split) == len(graph.split(split))
 
 
 def test_page_shows_the_counts(parts: dict[str, set[Fact]]) -> None:

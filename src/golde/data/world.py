@@ -3,16 +3,14 @@ together. ``docs/world.md`` says what it holds; ``scripts/build_world.py`` build
 
 from __future__ import annotations
 
-import lzma
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 import torch
 from torch import Tensor
 
 from golde.data.graph import SPLITS, KnowledgeGraph
+from golde.data.world_facts import Fact, world_facts
 
 PATTERNS = ("symmetry", "inversion", "composition", "hierarchy")
 """Ways in which the facts of ``load_patterns`` follow from facts in train."""
@@ -43,9 +41,11 @@ QUESTIONS = (
 """The first eight have an answer that is in test, so not in train."""
 
 
+@cache
 def load_world() -> KnowledgeGraph:
     """The shipped graph with its fixed splits."""
-    return _world()[0]
+    train, valid, test = (world_facts()[split] for split in SPLITS)
+    return KnowledgeGraph.from_triples(train, valid, test, name="world")
 
 
 def load_patterns() -> dict[str, Tensor]:
@@ -55,22 +55,11 @@ def load_patterns() -> dict[str, Tensor]:
     ``located in`` make one ``within``. hierarchy: three or more steps do. They are true facts, so
     a filtered ranking of them should also leave out the other answers given here.
     """
-    graph, patterns = _world()
-    return {pattern: _triples(graph, patterns[pattern]) for pattern in PATTERNS}
+    graph, facts = load_world(), world_facts()
+    return {pattern: _triples(graph, facts[pattern]) for pattern in PATTERNS}
 
 
-@cache
-def _world() -> tuple[KnowledgeGraph, dict[str, list[tuple[str, str, str]]]]:
-    packed = files("golde.data").joinpath("shipped", "world.tsv.xz").read_bytes()
-    parts: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
-    for line in lzma.decompress(packed).decode("utf-8").splitlines():
-        part, head, relation, tail = line.split("\t")
-        parts[part].append((head, relation, tail))
-    train, valid, test = (parts[split] for split in SPLITS)
-    return KnowledgeGraph.from_triples(train, valid, test, name="world"), parts
-
-
-def _triples(graph: KnowledgeGraph, facts: list[tuple[str, str, str]]) -> Tensor:
+def _triples(graph: KnowledgeGraph, facts: list[Fact]) -> Tensor:
     heads, relations, tails = zip(*facts, strict=True)
     columns = graph.entities.ids(heads), graph.relations.ids(relations), graph.entities.ids(tails)
     return torch.stack(columns, dim=1)
