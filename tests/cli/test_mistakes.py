@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,16 @@ def test_a_mistake_is_named_and_nothing_is_written(
     assert named in result.stderr
     assert result.stdout == ""
     assert {path: path.read_bytes() for path in [*tmp_path.iterdir(), *run.iterdir()]} == before
+
+
+def test_a_missing_extra_is_named_before_the_graph_is_read(
+    golde: Golde, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    result = golde("train", tmp_path / "none.tsv", "--out", tmp_path / "run", "--track")
+    assert result.exit_code == 2
+    assert "pip install 'golde[track]'" in result.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_figures_that_cannot_be_kept_are_shown_all_the_same(

@@ -68,8 +68,10 @@ def train(
     from golde.runs import RunFolder
     from golde.training.loop import StoppedError
     from golde.training.loop import train as run_training
-    from golde.training.tracking import tracking
+    from golde.training.tracking import summary_writer, tracking
 
+    if track:
+        summary_writer()  # before a large graph is read, should it be missing
     started = RunFolder(out).exists()
     settings = _settings(config, preset, numbers, set_ or [])
     if resume and started and settings is None:
