@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +37,19 @@ def test_evaluate_prints_one_object_that_beats_the_baselines(golde: Golde, run: 
     shown = golde("show", run, "--json")
     assert json.loads(shown.stdout)["metrics"]["test"]["metrics"]["both"]["mrr"] == mrr
     assert f"{mrr:.3f}" in golde("show", run).stdout
+
+
+def test_figures_of_a_sample_are_shown_as_such(
+    golde: Golde, facts: Path, small: tuple[str, ...], tmp_path: Path
+) -> None:
+    few = ("--set", "training.steps=20", "--set", "training.validate_limit=2")
+    trained = golde("train", facts, "--out", tmp_path, *small, *few)
+    assert "on 2 of 10 facts" in trained.stdout
+    shown = golde("show", tmp_path).stdout
+    assert re.search(r"^valid\+sample +2 of 10 ", shown, re.MULTILINE)
+    assert golde("evaluate", tmp_path, "--split", "valid").exit_code == 0
+    shown = golde("show", tmp_path).stdout
+    assert re.search(r"^valid +10 ", shown, re.MULTILINE)
 
 
 def test_evaluate_for_people_fits_80_columns(golde: Golde, run: Path) -> None:

@@ -138,6 +138,7 @@ def test_the_card_says_how_the_figures_came_about() -> None:
         "graph": "tiny",
         "split": "test",
         "triples": 2,
+        "split_triples": 2,
         "candidates": 4,
         "unseen": 1,
         "self_filter": True,
@@ -151,6 +152,25 @@ def test_the_card_says_how_the_figures_came_about() -> None:
     assert "self-filter ON" in card
     assert "1 triples with an entity absent from train" in card
     assert "intervals" not in card
+
+
+def test_a_sample_says_that_it_is_one() -> None:
+    graph = KnowledgeGraph.from_triples(TRAIN, test=[*TEST, ("new", "r0", "e1")], name="random")
+    whole = evaluate(uneven, graph, baselines=False, bootstrap=0)
+    part = evaluate(uneven, graph, triples=graph.test[10:25], baselines=False, bootstrap=0)
+    assert part.mrr == pytest.approx(
+        torch.cat([ranks[10:25] for ranks in whole.ranks.realistic.chunk(2)])
+        .reciprocal()
+        .mean()
+        .item()
+    )
+    assert part.metrics["both"]["count"] == 30
+    assert (whole.protocol.triples, whole.protocol.split_triples) == (41, 41)
+    assert (part.protocol.triples, part.protocol.split_triples) == (15, 41)
+    assert (whole.protocol.unseen, part.protocol.unseen) == (1, 0)
+    assert (whole.protocol.key, part.protocol.key) == ("test", "test+sample")
+    assert "ranked      41 test triples" in whole.protocol.card()[0]
+    assert "ranked      15 of 41 test triples" in part.protocol.card()[0]
 
 
 def test_a_score_that_is_not_finite_is_an_error_in_the_words_of_the_graph() -> None:

@@ -112,6 +112,20 @@ def test_at_most_so_many_facts_are_validated(
     assert len({tuple(row) for row in asked[0].tolist()} & valid) == 3
 
 
+@pytest.mark.parametrize(("limit", "key"), [(3, "valid+sample"), (4, "valid")])
+def test_training_leaves_the_figures_of_the_facts_it_validated(
+    limit: int, key: str, tmp_path: Path
+) -> None:
+    folder = train(ring(), tmp_path, quick(validate_limit=limit))
+    about, stored = folder.about(), folder.metrics()
+    assert list(stored) == [key]
+    protocol, figures = stored[key]["protocol"], stored[key]["metrics"]["both"]
+    assert (protocol["triples"], protocol["split_triples"]) == (limit, 4)
+    assert figures["count"] == 2 * limit
+    chosen = {check["step"]: check["mrr"] for check in about["validation"]}
+    assert figures["mrr"] == pytest.approx(chosen[about["chosen_step"]])
+
+
 def poison(monkeypatch: pytest.MonkeyPatch, at: int, what: str) -> None:
     """The loss, its gradient or a parameter goes wrong in the given step."""
 

@@ -94,13 +94,22 @@ def _print_metrics(metrics: dict[str, Any]) -> None:
         name for name in _both(next(iter(metrics.values()))) if name not in ("count", "intervals")
     ]
     say_table(
-        ["evaluated", *map(label, names)],
+        ["evaluated", "facts", *map(label, names)],
         (
-            [split, *(figure(n, _both(found)[n]) if n in _both(found) else "" for n in names)]
-            for split, found in metrics.items()
+            [
+                key,
+                _ranked(found["protocol"]),
+                *(figure(n, _both(found)[n]) if n in _both(found) else "" for n in names),
+            ]
+            for key, found in metrics.items()
         ),
-        "<" + ">" * len(names),
+        "<>" + ">" * len(names),
     )
+
+
+def _ranked(protocol: dict[str, Any]) -> str:
+    ranked, there = protocol["triples"], protocol.get("split_triples", protocol["triples"])
+    return f"{ranked:,}" if ranked == there else f"{ranked:,} of {there:,}"
 
 
 def _both(found: dict[str, Any]) -> dict[str, Any]:

@@ -146,8 +146,10 @@ def outcome(folder: RunFolder) -> list[tuple[str, str]]:
         ("run", str(folder.path)),
         ("trained", f"{about['steps']:,} steps in {duration(about['seconds'])}{which}"),
     ]
+    facts, limit = about["valid"], folder.config().training.validate_limit
+    on = "" if facts <= limit else f" on {limit:,} of {facts:,} facts"
     scores = [check["mrr"] for check in about["validation"] if check["step"] == kept]
-    return points + [("validation", f"MRR {mrr:.3f}") for mrr in scores]
+    return points + [("validation", f"MRR {mrr:.3f}{on}") for mrr in scores]
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from golde.data.graph import SPLITS, KnowledgeGraph
 from golde.data.numbering import Ids
@@ -39,7 +40,7 @@ def describe(graph: KnowledgeGraph, threshold: float = 0.5) -> dict[str, Any]:
         "facts": {split: len(graph.split(split)) for split in SPLITS},
         "duplicates_dropped": graph.duplicates,
         "overlap": {f"{a}-{b}": _overlap(graph, a, b) for a, b in combinations(SPLITS, 2)},
-        "unseen_in_train": {split: unseen(graph, split) for split in ("valid", "test")},
+        "unseen_in_train": {s: unseen(graph, graph.split(s)) for s in ("valid", "test")},
         "categories": {category: categories.count(category) for category in CATEGORIES},
         "symmetric": symmetric,
         "inverse": inverse,
@@ -85,11 +86,11 @@ def _overlap(graph: KnowledgeGraph, one: str, other: str) -> int:
     return int(graph.known(one).contains(*graph.split(other).unbind(1)).sum())
 
 
-def unseen(graph: KnowledgeGraph, split: str) -> dict[str, int]:
-    """Entities of a split that train never shows, and the facts they are in."""
+def unseen(graph: KnowledgeGraph, triples: Tensor) -> dict[str, int]:
+    """Entities of some facts (n, 3) that train never shows, and how many of the facts have one."""
     seen = torch.zeros(len(graph.entities), dtype=torch.bool)
     seen[graph.train[:, [0, 2]].flatten()] = True
-    ends = graph.split(split)[:, [0, 2]]
+    ends = triples[:, [0, 2]]
     new = ~seen[ends]
     return {"entities": len(torch.unique(ends[new])), "facts": int(new.any(dim=1).sum())}
 

@@ -97,6 +97,7 @@ def evaluate(
     graph: KnowledgeGraph,
     split: str = "test",
     *,
+    triples: Tensor | None = None,
     self_filter: bool = False,
     hits: Sequence[int] = HITS,
     baselines: bool = True,
@@ -108,10 +109,11 @@ def evaluate(
 ) -> Evaluation:
     """Filtered ranking of both sides of every triple of a split, and the figures it gives.
 
+    ``triples`` is a sample of the split to rank instead of all of it; the protocol then says so.
     The scorer is asked on ``device``; the two baselines are ranked beside it under the same
     protocol, on the CPU. ``bootstrap`` is the number of resamples behind the intervals, 0 for none.
     """
-    triples = graph.split(split)
+    triples = graph.split(split) if triples is None else triples
     if not len(triples):
         raise EvaluationError(f"{graph.name}: the {split} split is empty, there is nothing to rank")
     hits = checked_hits(hits)
@@ -138,7 +140,7 @@ def evaluate(
         for side, ranges in _intervals(ranks, hits, bootstrap, seed).items():
             metrics[side]["intervals"] = ranges
     return Evaluation(
-        Protocol.of(graph, split, self_filter=self_filter, resamples=bootstrap, seed=seed),
+        Protocol.of(graph, split, triples, self_filter=self_filter, resamples=bootstrap, seed=seed),
         ranks,
         metrics,
         relations=_groups(ranks, torch.arange(len(graph.relations)), graph.relations.names, hits),

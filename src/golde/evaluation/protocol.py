@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from torch import Tensor
+
 from golde.data.describe import unseen
 from golde.data.graph import KnowledgeGraph
 
@@ -15,9 +17,10 @@ class Protocol:
 
     graph: str
     split: str
-    triples: int
+    triples: int  # ranked
+    split_triples: int  # in the split; more than were ranked if those are a sample
     candidates: int  # entities each query is ranked against, before filtering
-    unseen: int  # triples of the split with an entity that no training fact mentions
+    unseen: int  # ranked triples with an entity that no training fact mentions
     self_filter: bool = False
     resamples: int = 0
     seed: int = 0
@@ -30,22 +33,29 @@ class Protocol:
         cls,
         graph: KnowledgeGraph,
         split: str,
+        triples: Tensor,
         *,
         self_filter: bool = False,
         resamples: int = 0,
         seed: int = 0,
     ) -> Protocol:
-        triples = graph.split(split)
         return cls(
             graph=graph.name,
             split=split,
             triples=len(triples),
+            split_triples=len(graph.split(split)),
             candidates=len(graph.entities),
-            unseen=unseen(graph, split)["facts"],
+            unseen=unseen(graph, triples)["facts"],
             self_filter=self_filter,
             resamples=resamples,
             seed=seed,
         )
+
+    @property
+    def key(self) -> str:
+        """The name to store figures under; that of the split alone is for the standard protocol."""
+        sampled = "+sample" if self.triples < self.split_triples else ""
+        return self.split + sampled + ("+self-filter" if self.self_filter else "")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -56,8 +66,11 @@ class Protocol:
 
     def card(self) -> list[str]:
         """The same in words, one line a point."""
+        ranked = f"{self.triples:,}"
+        if self.triples < self.split_triples:
+            ranked += f" of {self.split_triples:,}"
         lines = [
-            f"ranked      {self.triples:,} {self.split} triples of {self.graph}, "
+            f"ranked      {ranked} {self.split} triples of {self.graph}, "
             f"sides {' and '.join(self.sides)}, {self.candidates:,} candidates each",
             f"filter      no candidate makes another known fact of {', '.join(self.filter)}",
             "self-filter "

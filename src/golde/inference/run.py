@@ -71,10 +71,8 @@ class Run:
         Those under the self-filter get a key of their own, so that they never stand where those of
         the standard protocol are expected.
         """
-        made = found.protocol
-        key = f"{made.split}+self-filter" if made.self_filter else made.split
         machine = environment(self.model.entity.device)
-        self.folder.save_metrics(key, {**found.as_dict(), "environment": machine})
+        self.folder.save_metrics(found.protocol.key, {**found.as_dict(), "environment": machine})
 
     def predict(
         self,

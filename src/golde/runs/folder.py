@@ -5,7 +5,7 @@ run.json             format version, data digest and counts, versions, hardware,
 vocabulary.json      names of entities and relations, in id order
 graph.safetensors    the facts of each split, as ids
 model.safetensors    the parameters chosen on validation
-metrics.json         figures with their protocol, one entry per evaluated split
+metrics.json         figures with their protocol, one entry per evaluated split or sample of it
 log.jsonl            one line per logged or validated step
 checkpoint.safetensors   parameters, optimiser state and progress, while training is under way
 run.lock             locked by the one process that trains here; removed when it ends
@@ -200,14 +200,14 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"{self.log}: cannot be written: {error}") from None
 
-    def save_metrics(self, split: str, figures: dict[str, Any]) -> None:
-        """Store the figures of one split under their own key, beside those already there."""
+    def save_metrics(self, key: str, figures: dict[str, Any]) -> None:
+        """Store figures under the key of their protocol, beside those already there."""
         path = self.path / "metrics.json"
         known = read_json(path) if path.is_file() else {}
-        write_json(path, {**known, split: figures})
+        write_json(path, {**known, key: figures})
 
     def metrics(self) -> dict[str, Any]:
-        """All stored figures, by split."""
+        """All stored figures, by the key of their protocol."""
         path = self.path / "metrics.json"
         return read_json(path) if path.is_file() else {}
 

@@ -331,20 +331,21 @@ class _Training:
         self.folder.drop_checkpoint()
 
     def _store_figures(self) -> None:
-        """The chosen model's figures on validation, where that is the whole split and so cheap."""
-        if not 0 < len(self.graph.valid) <= self.config.validate_limit:
+        """The chosen model's figures on the facts that validations rank."""
+        if not len(self.valid):
             return
         with torch.no_grad():
             found = evaluate(
                 self.model.scorer(),
                 self.graph,
                 "valid",
+                triples=self.valid,
                 baselines=False,
                 bootstrap=0,
                 device=self.device,
             )
         figures = {**found.as_dict(), "environment": environment(self.device)}
-        self.folder.save_metrics("valid", figures)
+        self.folder.save_metrics(found.protocol.key, figures)
 
     def _trim_log(self) -> None:
         """Forget log lines written after the checkpoint that training goes on from."""
