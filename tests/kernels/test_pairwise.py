@@ -23,6 +23,7 @@ from golde.kernels import (
     pairwise,
     pairwise_reference,
 )
+from golde.kernels.finish import _complement
 from oracles import ask, normal, randomised, seeded
 
 WIDTH = 4
@@ -242,3 +243,12 @@ def test_the_fused_loop_is_the_chain_of_operations(finish: Finish, norm: int) ->
         warnings.simplefilter("ignore")  # the compiler's own, about versions of itself
         found = outcome(partial(pairwise, fused=True), query, candidate, finish, norm)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.skipif(not can_fuse(), reason="torch.compile does not work here")
+def test_compiled_code_is_exact_near_the_origin() -> None:
+    """``1 − e^{−b}`` to a few roundings at any b; what the compiler makes of expm1 is 20% off at 1e-7."""
+    b = torch.logspace(-7, 2, 4000)
+    truth = -torch.expm1(-b.double())
+    for complement in (_complement, torch.compile(_complement)):
+        assert ((complement(b) - truth) / truth).abs().max() < 3e-7

@@ -3,7 +3,8 @@
 A finish turns the product ``x`` of a query's and a candidate's core vectors, and the scalars of both
 sides, into the distance of one component. It is written twice: ``value`` in plain operations that
 autograd can follow (the reference), and ``gradient`` in closed form, for the blocked version that
-keeps no intermediate. All arguments broadcast against ``x``.
+keeps no intermediate. What depends on one side alone is worked out once, by ``sides``, and not for
+every pair. All arguments broadcast against ``x``.
 """
 
 from __future__ import annotations
@@ -22,17 +23,23 @@ Scalars = tuple[Tensor, ...]
 class Finish(Protocol):
     """A pointwise end; ``gradient`` is the chain rule with the incoming gradient already applied."""
 
+    def sides(self, query: Scalars, candidate: Scalars) -> tuple[Scalars, Scalars]:
+        """All that a pair needs of its query and of its candidate, from their scalars."""
+
     def value(self, x: Tensor, query: Scalars, candidate: Scalars) -> Tensor:
-        """The distance of every pair."""
+        """The distance of every pair; ``query`` and ``candidate`` as ``sides`` gives them."""
 
     def gradient(
         self, grad: Tensor, x: Tensor, query: Scalars, candidate: Scalars
     ) -> tuple[Tensor, Scalars, Scalars]:
-        """Gradients of ``x`` and, before summing over pairs, of each query and candidate scalar."""
+        """Gradients of ``x`` and, before summing over pairs, of the scalars that ``sides`` took."""
 
 
 class Root:
     """``d = √x`` for a core that multiplies out to the squared distance (Euclidean, elliptic)."""
+
+    def sides(self, query: Scalars, candidate: Scalars) -> tuple[Scalars, Scalars]:
+        return (), ()
 
     def value(self, x: Tensor, query: Scalars, candidate: Scalars) -> Tensor:
         return (x.clamp_min(0) + DISTANCE_FLOOR).sqrt()
@@ -43,6 +50,20 @@ class Root:
         """``∂d/∂x = 1 / 2√x``, zero where rounding made x negative."""
         half = (x.clamp_min(0) + DISTANCE_FLOOR).rsqrt_().mul_(0.5).mul_(grad)
         return half.masked_fill_(x <= 0, 0.0), (), ()
+
+
+def _complement(b: Tensor) -> Tensor:
+    """``1 − e^{−b}`` for b ≥ 0, exact at small b too.
+
+    Compiled code takes ``expm1(x)`` for ``exp(x) − 1``, so a series replaces it there; the first term
+    left out is below 2e-8 of the sum.
+    """
+    if not torch.compiler.is_compiling() or b.dtype != torch.float32:
+        return -torch.expm1(-b)
+    series = b * (1 / 720 - b * (1 / 5040))
+    for factor in (1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0):
+        series = b * (factor - series)
+    return torch.where(b < 0.35, series, 1 - torch.exp(-b))
 
 
 class Geodesic:
@@ -66,23 +87,27 @@ class Geodesic:
     Query scalars are √β and a, the candidate scalar is n.
     """
 
-    def value(self, x: Tensor, query: Scalars, candidate: Scalars) -> Tensor:
+    def sides(self, query: Scalars, candidate: Scalars) -> tuple[Scalars, Scalars]:
+        """``√β, 1/√β, a, e^{−a}, 1 − e^{−a}`` and ``n, 1/n``."""
         (root, a), (n,) = query, candidate
-        b = n / root
-        F = -torch.expm1(-b)
-        sigma = (-torch.expm1(-a) - F).square() + x * (F * (2 - F)) / n
+        return (root, root.reciprocal(), a, torch.exp(-a), -torch.expm1(-a)), (n, n.reciprocal())
+
+    def value(self, x: Tensor, query: Scalars, candidate: Scalars) -> Tensor:
+        (root, over_root, a, e_a, from_a), (n, over_n) = query, candidate
+        b = n * over_root
+        F = _complement(b)
+        sigma = (from_a - F).square() + x * (F * (2 - F)) * over_n
         sigma = sigma.clamp_min(0) + DISTANCE_FLOOR
-        E = torch.exp(-a) * (1 - F)
+        E = e_a * (1 - F)
         return root * (a + b + torch.log(E + 0.5 * (sigma + (sigma * (sigma + 4 * E)).sqrt())))
 
     def gradient(
         self, grad: Tensor, x: Tensor, query: Scalars, candidate: Scalars
     ) -> tuple[Tensor, Scalars, Scalars]:
-        (root, a), (n,) = query, candidate
-        over_n, over_root, e_a = n.reciprocal(), root.reciprocal(), torch.exp(-a)
+        (root, over_root, a, e_a, from_a), (n, over_n) = query, candidate
         b = n * over_root
-        F = torch.expm1(-b).neg_()
-        delta = -torch.expm1(-a) - F
+        F = _complement(b)
+        delta = from_a - F
         G = (2 - F).mul_(F).mul_(over_n)
         e_b = F.neg_().add_(1)
         raw = delta.square().addcmul_(x, G)

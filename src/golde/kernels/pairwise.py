@@ -9,7 +9,7 @@ shape B×N×K is ever formed, and the blocked version does not form B×N×M eith
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ class Core(NamedTuple):
 def pairwise_reference(query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
     """``Σ_m d_m(q_b, c_n)^norm`` for every query and every candidate, (B, N): the plain form."""
     x = torch.bmm(query.vector, candidate.vector.mT)  # (M, B, N)
-    columns, rows = _broadcast((*query.scalars, *candidate.scalars), len(query.scalars))
+    columns, rows = _broadcast(*finish.sides(query.scalars, candidate.scalars))
     return _values(finish, norm, x, columns, rows)
 
 
@@ -43,7 +43,8 @@ def paired(query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
     """``Σ_m d_m(q_b, c_b)^norm`` for query b and candidate b alone, (B,)."""
     with torch.autocast(query.vector.device.type, enabled=False):  # products keep their precision
         x = (query.vector * candidate.vector).sum(-1)  # (M, B)
-        return _power(finish.value(x, query.scalars, candidate.scalars), norm).sum(0)
+        sides = finish.sides(query.scalars, candidate.scalars)
+        return _power(finish.value(x, *sides), norm).sum(0)
 
 
 def pairwise(
@@ -110,7 +111,7 @@ class _Blocked(torch.autograd.Function):
         ctx.save_for_backward(q, c, *scalars)
         ctx.finish, ctx.norm, ctx.fused, ctx.split = finish, norm, fused, split
         c = c.contiguous()
-        columns, rows = _broadcast(scalars, split)
+        columns, rows = _broadcast(*finish.sides(scalars[:split], scalars[split:]))
         values = _fused()[0] if fused else _values
         out = q.new_empty(q.shape[1], c.shape[1])
         for block in _blocks(q, c, fused):
@@ -122,30 +123,32 @@ class _Blocked(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         q, c, *scalars = ctx.saved_tensors
         c = c.contiguous()
-        columns, rows = _broadcast(scalars, ctx.split)
+        of_query, of_candidate = tuple(scalars[: ctx.split]), tuple(scalars[ctx.split :])
+        columns, rows = _broadcast(*ctx.finish.sides(of_query, of_candidate))
         gradients = _fused()[1] if ctx.fused else _gradients
-        grad_q, grad_c = torch.empty_like(q), torch.zeros_like(c)
-        grad_query = [torch.empty_like(s) for s in scalars[: ctx.split]]
-        grad_candidate = [torch.zeros_like(s) for s in scalars[ctx.split :]]
+        # Transposed: a product whose long side is last is up to five times as quick on a CPU.
+        grad_q = q.new_empty(q.shape[0], q.shape[2], q.shape[1])
+        grad_c = c.new_zeros(c.shape[0], c.shape[2], c.shape[1])
+        grad_query = [torch.empty_like(s) for s in of_query]
+        grad_candidate = [torch.zeros_like(s) for s in of_candidate]
         for block in _blocks(q, c, ctx.fused):
             x = torch.bmm(q[:, block], c.mT)
             own = tuple(s[:, block] for s in columns)
             grad_x, to_query, to_candidate = gradients(
                 ctx.finish, ctx.norm, grads[0][block], x, own, rows
             )
-            grad_q[:, block] = torch.bmm(grad_x, c)
-            grad_c.baddbmm_(grad_x.mT, q[:, block])
+            grad_q[:, :, block] = torch.bmm(c.mT, grad_x.mT)
+            grad_c.baddbmm_(q[:, block].mT, grad_x)
             for total, part in zip(grad_query, to_query, strict=True):
                 total[:, block] = part
             for total, part in zip(grad_candidate, to_candidate, strict=True):
                 total += part
-        return None, None, None, None, grad_q, grad_c, *grad_query, *grad_candidate
+        return None, None, None, None, grad_q.mT, grad_c.mT, *grad_query, *grad_candidate
 
 
-def _broadcast(scalars: Sequence[Tensor], split: int) -> tuple[Scalars, Scalars]:
+def _broadcast(query: Scalars, candidate: Scalars) -> tuple[Scalars, Scalars]:
     """Query scalars as columns and candidate scalars as rows of a block."""
-    columns = tuple(s.unsqueeze(2) for s in scalars[:split])
-    return columns, tuple(s.unsqueeze(1) for s in scalars[split:])
+    return tuple(s.unsqueeze(2) for s in query), tuple(s.unsqueeze(1) for s in candidate)
 
 
 _blocked: Callable[..., Tensor] = _Blocked.apply
