@@ -17,6 +17,7 @@ from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.data.loading import load_graph
 from golde.evaluation.evaluate import evaluate
+from golde.kernels import can_fuse
 from golde.models import GoldE
 from golde.training.defaults import resolve, uses_fused
 from golde.training.loop import StoppedError, train
@@ -24,22 +25,21 @@ from golde.training.loop import StoppedError, train
 ENDLESS = 1_000_000_000
 
 
-def settings(graph: KnowledgeGraph, job: dict[str, Any], negatives: int | None) -> Config:
-    """What a default run would use, at the given size and number of negatives (None: its own)."""
+def settings(graph: KnowledgeGraph, job: dict[str, Any], **training: Any) -> Config:
+    """What a default run would use at the given size, but for the ``training`` settings given."""
     overrides = [f"model.signature={job['signature']}", f"training.seed={job['seed']}"]
-    if negatives is not None:
-        overrides.append(f"training.negatives={negatives}")
+    overrides += [f"training.{key}={value}" for key, value in training.items()]
     return resolve(Config.load(overrides=[*overrides, *job["set"]]), graph)
 
 
 def train_rate(
-    graph: KnowledgeGraph, job: dict[str, Any], negatives: int | None
+    graph: KnowledgeGraph, job: dict[str, Any], **training: Any
 ) -> dict[str, float | int]:
     """Facts a second of the training loop: sampling, forward, backward, clipping, Adam, checks.
 
     A fact asked in one direction, with all its candidates, counts one.
     """
-    config = settings(graph, job, negatives)
+    config = settings(graph, job, **training)
     batch = min(config.training.batch_size or 0, 2 * len(graph.train))
     # The clock stops the run, so the schedule has no warm-up and no validation, and whether
     # compiling pays is asked for the steps the run would have had.
@@ -74,7 +74,7 @@ def evaluation_rate(graph: KnowledgeGraph, job: dict[str, Any], chosen: list[int
     As with PyKEEN there are no baselines and no intervals, and every pass builds its filter anew.
     """
     entities, relations = len(graph.entities), len(graph.relations)
-    model = GoldE(settings(graph, job, None).model, entities, relations, seed=job["seed"])
+    model = GoldE(settings(graph, job).model, entities, relations, seed=job["seed"])
 
     def ranked(chosen: list[int]) -> object:
         rest = torch.ones(len(graph.test), dtype=torch.bool)
@@ -91,11 +91,19 @@ def evaluation_rate(graph: KnowledgeGraph, job: dict[str, Any], chosen: list[int
     )
 
 
+def trained_at(graph: KnowledgeGraph, job: dict[str, Any]) -> list[dict[str, float | int]]:
+    """The rate at each batch size of the job, with its negatives, compiled."""
+    asked = {"negatives": job["negatives"], "compile": "on" if can_fuse() else "off"}
+    return [train_rate(graph, job, batch_size=size, **asked) for size in job["train_batch_sizes"]]
+
+
 def turn(graph: KnowledgeGraph, job: dict[str, Any]) -> dict[str, Any]:
-    """Every figure of one turn."""
+    """Every figure of one turn; a trial looks for the batch size and for nothing else."""
+    if job["trial"]:
+        return {"train": trained_at(graph, job)}
     return {
-        "train": train_rate(graph, job, job["negatives"]),
-        "train_default": train_rate(graph, job, None),
+        "train": trained_at(graph, job),
+        "train_default": train_rate(graph, job),
         "evaluate_sample": evaluation_rate(graph, job, job["sample"]),
         "evaluate": evaluation_rate(graph, job, list(range(len(graph.test)))),
     }

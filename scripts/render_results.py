@@ -88,7 +88,7 @@ def cpu_speed(found: dict[str, Any]) -> str:
         f"{table(head, rows)}\n\nFacts a second with {settings['negatives']} negatives (one positive "
         "with its negatives, optimiser step included) and test queries a second under the filter, the "
         "same facts on both sides: our elliptic × hyperbolic product against PyKEEN "
-        f"{versions['pykeen']}'s RotatE of the same size at its best batch size. Medians of "
+        f"{versions['pykeen']}'s RotatE of the same size, each at its best batch size. Medians of "
         f"{settings['repeats']} repeats, {settings['threads']} threads, the two taking turns. "
         f"{provenance(found)}; written by `benchmarks/pykeen_speed.py`."
     )

@@ -53,17 +53,19 @@ def test_a_turn_of_ours_has_every_figure(load: Any) -> None:
     job = {
         "signature": "P2x2 Q3x2",
         "negatives": 64,
-        "set": ["training.batch_size=256"],
+        "set": [],
+        "train_batch_sizes": [256],
+        "trial": False,
         "sample": [5, 3, 8],
         "seed": 1,
         "warmup": 0.0,
         "seconds": 0.05,
     }
     turn = load("golde_side").turn(graph, job)
-    asked = {"candidates": 64, "batch_size": 256, "compiled": False}
-    assert {key: turn["train"][key] for key in asked} == asked
+    asked = {"candidates": 64, "batch_size": 256}
+    assert {key: turn["train"][0][key] for key in asked} == asked
     assert turn["train_default"]["candidates"] == resolve(Config(), graph).training.negatives
-    rates = [turn[key]["rate"] for key in ("train", "train_default")]
+    rates = [turn["train"][0]["rate"], turn["train_default"]["rate"]]
     rates += [turn["evaluate"], turn["evaluate_sample"]]
     assert min(rates) > 0
 
@@ -78,7 +80,7 @@ def test_ratios_compare_turns_that_followed_each_other(load: Any) -> None:
 
     def ours(rate: float) -> dict[str, Any]:
         trained = {"rate": rate, "batch_size": 8, "candidates": 64, "compiled": False}
-        both = {"train": trained, "train_default": trained}
+        both = {"train": [trained], "train_default": trained}
         return both | {"evaluate": rate, "evaluate_sample": rate}
 
     def theirs(rate: float) -> dict[str, Any]:
@@ -87,7 +89,8 @@ def test_ratios_compare_turns_that_followed_each_other(load: Any) -> None:
 
     turns = [(ours(100), theirs(10)), (ours(30), theirs(1)), (ours(40), theirs(2))]
     job = {"negatives": 64, "sample": [0, 1]}
-    result = speed.summarise("tiny", 128, 7, job, theirs(5), turns)
+    trials = {"golde": {"train": ours(1)["train"]}, "pykeen": theirs(5)}
+    result = speed.summarise("tiny", 128, 7, job, trials, turns)
     assert result["ratio"]["train"] == 20.0
     assert result["golde"]["train"]["median"] == 40
     assert result["golde"]["evaluate"]["test_facts"] == 7
