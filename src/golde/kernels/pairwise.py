@@ -9,7 +9,7 @@ shape B×N×K is ever formed, and the blocked version does not form B×N×M eith
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -111,7 +111,8 @@ class _Blocked(torch.autograd.Function):
         ctx.save_for_backward(q, c, *scalars)
         ctx.finish, ctx.norm, ctx.fused, ctx.split = finish, norm, fused, split
         c = c.contiguous()
-        columns, rows = _broadcast(*finish.sides(scalars[:split], scalars[split:]))
+        of_query, of_candidate = _detached(scalars[:split]), _detached(scalars[split:])
+        columns, rows = _broadcast(*finish.sides(of_query, of_candidate))
         values = _fused()[0] if fused else _values
         out = q.new_empty(q.shape[1], c.shape[1])
         for block in _blocks(q, c, fused):
@@ -123,7 +124,7 @@ class _Blocked(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         q, c, *scalars = ctx.saved_tensors
         c = c.contiguous()
-        of_query, of_candidate = tuple(scalars[: ctx.split]), tuple(scalars[ctx.split :])
+        of_query, of_candidate = _detached(scalars[: ctx.split]), _detached(scalars[ctx.split :])
         columns, rows = _broadcast(*ctx.finish.sides(of_query, of_candidate))
         gradients = _fused()[1] if ctx.fused else _gradients
         # Transposed: a product whose long side is last is up to five times as quick on a CPU.
@@ -149,6 +150,11 @@ class _Blocked(torch.autograd.Function):
 def _broadcast(query: Scalars, candidate: Scalars) -> tuple[Scalars, Scalars]:
     """Query scalars as columns and candidate scalars as rows of a block."""
     return tuple(s.unsqueeze(2) for s in query), tuple(s.unsqueeze(1) for s in candidate)
+
+
+def _detached(scalars: Sequence[Tensor]) -> Scalars:
+    """The compiler looks at the gradient of what it is given, and warns where that is no leaf."""
+    return tuple(s.detach() for s in scalars)
 
 
 _blocked: Callable[..., Tensor] = _Blocked.apply
