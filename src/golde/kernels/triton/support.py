@@ -1,0 +1,29 @@
+"""Where the fused kernels can be used."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+
+from golde.kernels.finish import Finish, Geodesic, Root
+
+KNOWN = (Root, Geodesic)
+"""The finishes written out in ``pointwise``; any other goes through the plain form."""
+
+
+def supports(finish: Finish, dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether ``fused_pairwise`` can take tensors of this kind: float32 on a GPU, a known finish.
+
+    ``TRITON_INTERPRET=1``, set before Triton is first imported, adds the CPU: slowly, for tests.
+    """
+    places = ("cuda", "cpu") if os.environ.get("TRITON_INTERPRET") == "1" else ("cuda",)
+    known = type(finish) in KNOWN and dtype == torch.float32
+    return known and device.type in places and _installed()
+
+
+@cache
+def _installed() -> bool:
+    return find_spec("triton") is not None
