@@ -19,6 +19,7 @@ SMALL: dict[str, Callable[[int], KnowledgeGraph]] = {
     "cycles": lambda seed: synthetic.cycles(copies=15, seed=seed),
     "closure": lambda seed: synthetic.tree(4, 3, seed=seed),
     "families": lambda seed: synthetic.tree(4, 3, closure=False, seed=seed),
+    "order": lambda seed: synthetic.order(20, seed=seed),
     "mixture": lambda seed: synthetic.mixture(copies=10, seed=seed),
     "random": lambda seed: synthetic.random_graph(60, 3, 900, zipf=0.8, held_out=0.1, seed=seed),
 }
@@ -160,6 +161,24 @@ def test_tree_families_give_a_lost_parent_away() -> None:
         assert sibling[sibling[sibling[h]]] == h
 
 
+def test_order_is_told_in_part_and_held_out_pairs_follow_from_its_steps() -> None:
+    graph = synthetic.order(20, told=0.4, held_out=0.25, seed=2)
+    train, held = facts(graph, "train"), facts(graph, "valid", "test")
+    later = {entity: {t for h, _, t in train if h == entity} for entity in range(20)}
+    line = [next(entity for entity, tails in later.items() if not tails)]  # the last has none
+    while len(line) < 20:
+        (before,) = (
+            e for e, tails in later.items() if tails and tails <= set(line) and e not in line
+        )
+        line.append(before)
+    place = {entity: -i for i, entity in enumerate(line)}
+    assert all(place[h] < place[t] for h, _, t in train | held)
+    assert all((h, "before", t) in train for t, h in pairwise(line))
+    farther = 20 * 19 // 2 - 19
+    assert len(held) == round(0.25 * round(0.4 * farther))
+    assert len(train) + len(held) == 19 + round(0.4 * farther)
+
+
 def test_random_graph_follows_zipf() -> None:
     graph = synthetic.random_graph(1000, 5, 20_000, zipf=1.0, seed=1)
     rows = torch.cat([graph.split(split) for split in SPLITS])
@@ -175,6 +194,7 @@ def test_random_graph_follows_zipf() -> None:
     [
         (lambda: synthetic.symmetric(copies=0), "copies is 0"),
         (lambda: synthetic.inverse(held_out=1.5), r"held_out is 1\.5"),
+        (lambda: synthetic.order(told=-0.1), r"told is -0\.1"),
         (lambda: synthetic.antisymmetric(length=2), "length is 2"),
         (lambda: synthetic.cycles(lengths=()), r"lengths is \(\)"),
         (lambda: synthetic.tree(3, 1, closure=False), "branching is 1"),

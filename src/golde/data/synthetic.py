@@ -1,9 +1,10 @@
 """Seeded graphs with a planted pattern, of any size.
 
-Each graph but the random one is many copies of a small motif whose relations follow one rule. Most
-copies show the rule in train; from some of them facts are held out, and every held-out fact follows
-from train by the rule. Half of the held-out facts go to valid, half to test. Within a motif each
-relation is one-to-one (but for trees), so a space of a few dimensions can hold it exactly.
+Each graph but the last three is many copies of a small motif whose relations follow one rule. Most
+copies show the rule in train; from some of them facts are held out. Within a motif each relation is
+one-to-one, so a space of a few dimensions can hold it exactly. Trees and orders are one piece each.
+In all but the random graph every held-out fact follows from train by the rule. Half of the held-out
+facts go to valid, half to test.
 """
 
 from __future__ import annotations
@@ -169,6 +170,28 @@ def tree(
     return _graph("tree", len(child) + 1, names, train, held, rng)
 
 
+def order(
+    entities: int = 100, told: float = 0.5, held_out: float = 0.2, seed: int = 0
+) -> KnowledgeGraph:
+    """r(a, b) and r(b, c) ⇒ r(a, c), never r(b, a): one line of entities, each before all later ones.
+
+    Every step to the next is in train. Of the farther pairs a share is ``told``, and of those a
+    share held out; the rest is true but nowhere in the graph, and stays among the candidates. So
+    the reverse of a fact, ``graph.test.flip(1)``, ranks below the middle for a model that has
+    learned the order: the untold facts of its query belong before it, and nothing true behind it.
+    """
+    _check_counts(entities=entities)
+    rng = np.random.default_rng(seed)
+    line = rng.permutation(entities)
+    first, second = np.triu_indices(entities, 1)
+    facts, step = _facts(line[first], 0, line[second]), second == first + 1
+    farther = facts[~step]
+    farther = farther[_choose(len(farther), told, rng, "told")]
+    chosen = _choose(len(farther), held_out, rng)
+    train = np.concatenate([facts[step], farther[~chosen]])
+    return _graph("order", entities, ["before"], train, farther[chosen], rng)
+
+
 def mixture(copies: int = 100, seed: int = 0) -> KnowledgeGraph:
     """Symmetry, antisymmetry, inversion, composition and cycles side by side in one graph."""
     patterns = (symmetric, antisymmetric, inverse, composition, cycles)
@@ -280,10 +303,12 @@ def _facts(head: Ids, relation: Ids | int, tail: Ids) -> Ids:
     return np.stack(np.broadcast_arrays(head, relation, tail), axis=1).astype(np.int64)
 
 
-def _choose(count: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _choose(
+    count: int, share: float, rng: np.random.Generator, name: str = "held_out"
+) -> NDArray[np.bool_]:
     """A mask with ``share`` of ``count`` places set."""
     if not 0 <= share <= 1:
-        raise GoldeError(f"held_out is {share}; it is a share between 0 and 1")
+        raise GoldeError(f"{name} is {share}; it is a share between 0 and 1")
     mask = np.zeros(count, dtype=np.bool_)
     mask[rng.permutation(count)[: round(share * count)]] = True
     return mask
