@@ -129,9 +129,9 @@ def test_training_leaves_the_figures_of_the_facts_it_validated(
 def poison(monkeypatch: pytest.MonkeyPatch, at: int, what: str) -> None:
     """The loss, its gradient or a parameter goes wrong in the given step."""
 
-    def poisoned(model: Any, sampler: Any, step: int, config: Any) -> Tensor:
-        loss = step_loss(model, sampler, step, config)
-        if step + 1 != at:
+    def poisoned(model: Any, sampler: Any, config: Any) -> Tensor:
+        loss = step_loss(model, sampler, config)
+        if sampler.step + 1 != at:
             return loss
         if what == "loss":
             return loss * torch.nan

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from golde.training.counter import random_below, random_bits
 from golde.training.sampling import Batch, Sampler
 from oracles import seeded
 
@@ -58,7 +59,7 @@ def test_every_directed_fact_comes_once_an_epoch(batch_size: int) -> None:
     drawn = sampler(train, batch_size=batch_size)
     expected = Counter(directed_facts(train))
     total = len(expected)
-    stream = [row for step in range(3 * total) for row in rows(drawn.batch(step))]
+    stream = [row for step in range(3 * total) for row in rows(drawn.seek(step).batch())]
     epochs = [stream[i * total : (i + 1) * total] for i in range(3)]
     for epoch in epochs:
         assert Counter(epoch) == expected
@@ -69,16 +70,16 @@ def test_a_step_depends_on_nothing_but_seed_and_number() -> None:
     """Asked in any order, by any sampler of the same seed, a step is the same step."""
     first, other = sampler(), sampler(seed=6)
     steps = list(range(40))
-    forwards = {step: first.batch(step) for step in steps}
-    negatives = {step: first.candidates(step, forwards[step]) for step in steps}
+    forwards = {step: first.seek(step).batch() for step in steps}
+    negatives = {step: first.seek(step).candidates(forwards[step]) for step in steps}
     again = sampler()
     for step in reversed(steps):
-        torch.testing.assert_close(again.batch(step), forwards[step], rtol=0, atol=0)
+        torch.testing.assert_close(again.seek(step).batch(), forwards[step], rtol=0, atol=0)
         torch.testing.assert_close(
-            again.candidates(step, forwards[step]), negatives[step], rtol=0, atol=0
+            again.seek(step).candidates(forwards[step]), negatives[step], rtol=0, atol=0
         )
-    assert not torch.equal(other.batch(0).answer, forwards[0].answer)
-    assert not torch.equal(other.candidates(0, forwards[0]).entity, negatives[0].entity)
+    assert not torch.equal(other.seek(0).batch().answer, forwards[0].answer)
+    assert not torch.equal(other.seek(0).candidates(forwards[0]).entity, negatives[0].entity)
     drawn = {tuple(c.entity.tolist()) for c in negatives.values()}
     assert len(drawn) == len(steps)
 
@@ -90,8 +91,8 @@ def test_masked_is_known_or_drawn_before(negatives: int) -> None:
     drawn = sampler(train, negatives=negatives)
     seen = repeats = hits = 0
     for step in range(30):
-        batch = drawn.batch(step)
-        candidates = drawn.candidates(step, batch)
+        batch = drawn.seek(step).batch()
+        candidates = drawn.seek(step).candidates(batch)
         names = candidates.entity.tolist()
         if negatives in (0, 500, ENTITIES):
             assert names == list(range(ENTITIES))
@@ -114,7 +115,7 @@ def test_the_query_itself_is_masked_where_known() -> None:
     drawn = sampler(train, negatives=4)
     outcomes = set()
     for step in range(40):
-        batch = drawn.batch(step)
+        batch = drawn.seek(step).batch()
         masked = drawn.own_masked(batch).tolist()
         for (entity, direction, _), hidden in zip(rows(batch), masked, strict=True):
             assert hidden == (entity in known[entity, direction])
@@ -124,10 +125,10 @@ def test_the_query_itself_is_masked_where_known() -> None:
 
 def test_negatives_are_uniform_over_entities() -> None:
     drawn = sampler(negatives=11)
-    batch = drawn.batch(0)
+    batch = drawn.seek(0).batch()
     counts = torch.zeros(ENTITIES)
     for step in range(2000):
-        counts += torch.bincount(drawn.candidates(step, batch).entity, minlength=ENTITIES)
+        counts += torch.bincount(drawn.seek(step).candidates(batch).entity, minlength=ENTITIES)
     expected = 2000 * 11 / ENTITIES
     chi_square = ((counts - expected).square() / expected).sum()
     assert chi_square < 31.3  # the 99.9% quantile at 11 degrees of freedom
@@ -136,13 +137,13 @@ def test_negatives_are_uniform_over_entities() -> None:
 def test_weights_are_the_subsampling_formula() -> None:
     train = some_facts()
     known = answers(train)
-    batch = sampler(train).batch(3)
+    batch = sampler(train).seek(3).batch()
     raw = [
         (len(known[e, d]) + len(known[a, (d + RELATIONS) % (2 * RELATIONS)]) + 6) ** -0.5
         for e, d, a in rows(batch)
     ]
     assert batch.weight.tolist() == pytest.approx([w / sum(raw) for w in raw], rel=1e-6)
-    even = sampler(train, subsampling=False).batch(3).weight
+    even = sampler(train, subsampling=False).seek(3).batch().weight
     assert even.tolist() == pytest.approx([1 / 7] * 7)
 
 
@@ -158,6 +159,25 @@ def test_one_fact_between_one_entity() -> None:
         seed=0,
         device=torch.device("cpu"),
     )
-    batch = drawn.batch(4)
+    batch = drawn.seek(4).batch()
     assert sorted(rows(batch)) == [(0, 0, 0), (0, 1, 0)]
-    assert drawn.candidates(4, batch).masked.tolist() == [[True], [True]]
+    assert drawn.seek(4).candidates(batch).masked.tolist() == [[True], [True]]
+
+
+def test_streams_and_counters_do_not_meet() -> None:
+    streams = [
+        random_bits(seed, stream, torch.arange(1000)) for seed in (0, 1) for stream in (0, 1)
+    ]
+    assert len(torch.cat(streams).unique()) == 4000
+
+
+def test_random_numbers_are_uniform() -> None:
+    """Every residue and every pair of neighbours about as often as chance has it (chi-square)."""
+    bound, count = 7, 70_000
+    drawn = random_below(bound, random_bits(3, 1, torch.arange(count)))
+    pairs = drawn[:-1] * bound + drawn[1:]
+    for values, kinds in ((drawn, bound), (pairs, bound * bound)):
+        expected = len(values) / kinds
+        found = torch.bincount(values, minlength=kinds)
+        chi_square = float(((found - expected) ** 2 / expected).sum())
+        assert abs(chi_square - (kinds - 1)) < 5 * (2 * (kinds - 1)) ** 0.5

@@ -51,9 +51,9 @@ def test_a_step_scores_negatives_that_are_not_facts(negatives: int, own: bool) -
     """By hand, from the table of all scores: a *set* of shared false answers, and the query itself."""
     golde, drawn = model(), sampler(negatives)
     config = TrainingConfig(temperature=0.5, query_as_negative=own, negatives=negatives)
-    batch = drawn.batch(3)
+    batch = drawn.seek(3).batch()
     table = golde.score(batch.entity, batch.direction)
-    shared = set(drawn.candidates(3, batch).entity.tolist())
+    shared = set(drawn.seek(3).candidates(batch).entity.tolist())
     total = torch.zeros((), dtype=torch.float64)
     for row, (entity, direction, answer) in enumerate(
         zip(batch.entity.tolist(), batch.direction.tolist(), batch.answer.tolist(), strict=True)
@@ -64,17 +64,17 @@ def test_a_step_scores_negatives_that_are_not_facts(negatives: int, own: bool) -
         p = torch.softmax(0.5 * live, 0).detach()
         right = logsigmoid(3 + table[row, answer])
         total = total - batch.weight[row] * (right + (p * logsigmoid(-3 - live)).sum()) / 2
-    torch.testing.assert_close(step_loss(golde, drawn, 3, config), total, rtol=1e-6, atol=0)
+    torch.testing.assert_close(step_loss(golde, drawn.seek(3), config), total, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("kind", ["norm", "n3"])
 def test_the_regulariser_adds_its_weight_times_the_penalty_of_the_rows(kind: Any) -> None:
     golde, drawn = model(), sampler(4)
     plain, with_penalty = (
-        step_loss(golde, drawn, 3, TrainingConfig(regulariser=kind, regulariser_weight=weight))
+        step_loss(golde, drawn.seek(3), TrainingConfig(regulariser=kind, regulariser_weight=weight))
         for weight in (0.0, 0.25)
     )
-    batch = drawn.batch(3)
+    batch = drawn.seek(3).batch()
     rows = golde.entity[torch.cat((batch.entity, batch.answer))]
     torch.testing.assert_close(with_penalty - plain, 0.25 * penalty(kind, rows))
 

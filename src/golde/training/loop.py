@@ -242,7 +242,7 @@ class _Training:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad()
-        loss = step_loss(self.model, self.sampler, step, self.config)
+        loss = step_loss(self.model, self.sampler.seek(step), self.config)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip)
         if check and not torch.isfinite(loss):

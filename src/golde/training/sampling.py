@@ -1,13 +1,17 @@
-"""Batches and negatives as pure functions of (seed, step), so that resuming needs no random state."""
+"""Batches and negatives as pure functions of (seed, step), so that resuming needs no random state.
+
+On a GPU nothing here waits for the device and every shape is fixed, so that a step can be captured.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from golde.data.known import KnownFacts
+from golde.training.counter import random_below, random_bits
 
 
 class Batch(NamedTuple):
@@ -35,7 +39,7 @@ def directed(triples: Tensor, relations: int) -> Tensor:
 
 
 class Sampler:
-    """Draws the batch and the negatives of any step."""
+    """Draws the batch and the negatives of the step that ``seek`` was told."""
 
     def __init__(
         self,
@@ -62,19 +66,30 @@ class Sampler:
         self.takes_all = negatives == 0 or negatives >= entities
         self.negatives = entities if self.takes_all else negatives
         self.weights = self._subsampling_weights(relations) if subsampling else None
-        self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64, device=device)
+        self.step = torch.zeros((), dtype=torch.int64, device=device)
+        self._start = torch.zeros_like(self.step)  # where the batch begins in its epoch
+        self._epoch = -1
+        # The order of the epoch, and as much of the next as a batch can reach into.
+        self._order = torch.zeros(
+            facts.shape[1] + self.batch_size, dtype=torch.int64, device=device
+        )
+        self.seek(0)
 
-    def batch(self, step: int) -> Batch:
-        """Batch number ``step`` of an endless stream of reshuffled epochs."""
+    def seek(self, step: int) -> Self:
+        """Draw for step ``step`` from now on."""
         total = self.facts.shape[1]
-        position = step * self.batch_size
-        pieces, wanted = [], self.batch_size
-        while wanted:
-            epoch, offset = divmod(position, total)
-            piece = self._permutation(epoch)[offset : offset + wanted]
-            pieces.append(piece)
-            position, wanted = position + len(piece), wanted - len(piece)
-        rows = torch.cat(pieces)
+        epoch, start = divmod(step * self.batch_size, total)
+        if epoch != self._epoch:
+            self._order[:total] = self._permutation(epoch)
+            self._order[total:] = self._permutation(epoch + 1)[: self.batch_size]
+            self._epoch = epoch
+        self.step.fill_(step)
+        self._start.fill_(start)
+        return self
+
+    def batch(self) -> Batch:
+        """The next batch of an endless stream of reshuffled epochs."""
+        rows = self._order[self._start + torch.arange(self.batch_size, device=self.device)]
         entity, direction, answer = self.facts[:, rows]
         if self.weights is None:
             weight = torch.full((len(rows),), 1.0 / len(rows), device=self.device)
@@ -83,26 +98,36 @@ class Sampler:
             weight = weight / weight.sum()
         return Batch(entity, direction, answer, weight)
 
-    def candidates(self, step: int, batch: Batch) -> Candidates:
-        """The shared negatives of step ``step``: uniform, or all entities when as many are wanted."""
+    def candidates(self, batch: Batch) -> Candidates:
+        """The shared negatives of the step: uniform, or all entities when as many are wanted."""
         if self.takes_all:
             chosen = torch.arange(self.entities, device=self.device)
             repeated = torch.zeros(self.entities, dtype=torch.bool, device=self.device)
-            row, column = self.known.answers(batch.entity, batch.direction)
         else:
-            generator = self._generator(1, step)
-            drawn = torch.randint(self.entities, (self.negatives,), generator=generator)
-            chosen = drawn.sort().values.to(self.device)
+            place = torch.arange(self.negatives, device=self.device)
+            bits = random_bits(self.seed, 1, self.step * self.negatives + place)
+            chosen = random_below(self.entities, bits).sort().values
             repeated = torch.zeros(self.negatives, dtype=torch.bool, device=self.device)
             repeated[1:] = chosen[1:] == chosen[:-1]
-            row, column = self._known_pairs(batch, chosen)
-        masked = repeated.expand(len(batch.entity), -1).clone()
-        masked[row, column] = True
-        return Candidates(chosen, masked)
+        return Candidates(chosen, self._known(batch, chosen) | repeated)
 
     def own_masked(self, batch: Batch) -> Tensor:
         """Whether each query's own entity is a known answer, (B,)."""
         return self.known.contains(batch.entity, batch.direction, batch.entity)
+
+    def _known(self, batch: Batch, chosen: Tensor) -> Tensor:
+        """Which candidates are known answers of which queries, (B, N)."""
+        if self.device.type != "cpu":  # a search a pair: more work, but of a size known beforehand
+            return self.known.contains(
+                batch.entity.unsqueeze(1), batch.direction.unsqueeze(1), chosen
+            )
+        masked = torch.zeros(len(batch.entity), len(chosen), dtype=torch.bool)
+        if self.takes_all:
+            row, column = self.known.answers(batch.entity, batch.direction)
+        else:
+            row, column = self._known_pairs(batch, chosen)
+        masked[row, column] = True
+        return masked
 
     def _known_pairs(self, batch: Batch, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Row and column of every candidate that is a known answer of a query.
@@ -127,16 +152,9 @@ class Sampler:
         return (count + 6).float().rsqrt()
 
     def _permutation(self, epoch: int) -> Tensor:
-        if epoch != self._epoch:
-            generator, total = self._generator(0, epoch), self.facts.shape[1]
-            self._order = torch.randperm(total, generator=generator).to(self.device)
-            self._epoch = epoch
-        return self._order
-
-    def _generator(self, stream: int, counter: int) -> torch.Generator:
-        """A fresh generator for one counter of one stream: nothing depends on what was drawn before."""
-        mixed = (self.seed * 1_000_003 + stream) * 0x9E3779B97F4A7C15 + counter * 0xBF58476D1CE4E5B9
-        return torch.Generator().manual_seed(mixed % 2**63)
+        total = self.facts.shape[1]
+        place = torch.arange(total, device=self.device)
+        return random_bits(self.seed, 0, epoch * total + place).argsort()
 
 
 def _ranges(start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,10 +13,10 @@ from golde.training.regularisers import penalty
 from golde.training.sampling import Sampler
 
 
-def step_loss(model: GoldE, sampler: Sampler, step: int, config: TrainingConfig) -> Tensor:
-    """The loss of step ``step``, a function of the parameters, the seed and the step alone."""
-    batch = sampler.batch(step)
-    candidates = sampler.candidates(step, batch)
+def step_loss(model: GoldE, sampler: Sampler, config: TrainingConfig) -> Tensor:
+    """The loss of the sampler's step, a function of the parameters, the seed and the step alone."""
+    batch = sampler.batch()
+    candidates = sampler.candidates(batch)
     masked = candidates.masked
     answers = [batch.answer]
     if config.query_as_negative:
