@@ -428,6 +428,28 @@ def test_every_kernel_compiles_for_a_gpu(tmp_path: Path) -> None:
     assert "8 kernels" in done.stdout
 
 
+def test_the_benchmark_reports_nothing_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configuration that fails, and one that finds something else, have a reason and no time."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    benchmark = import_module("pairwise_kernels")
+    job = benchmark.Job("Q4x2", 5, 7, "queries", "ieee", Blocks(16, 16))
+    broken = job._replace(blocks=Blocks(16, 3))
+    skipped = job._replace(kernel="forward")
+    ((rows, about),) = benchmark.measure_all(
+        [job, broken, skipped], {skipped: "too large"}, 1, DEVICE.type, float("inf")
+    )
+    assert rows[0]["ms"] > 0
+    assert "ms" not in rows[1]
+    assert "failed" in rows[1]
+    assert rows[2]["failed"] == "too large"
+    assert benchmark.best(rows) == rows[:1]
+    assert any("failed" in line for line in benchmark.table(rows, about))
+    monkeypatch.setattr(distance, "launch_gradients", lambda q, *_, **__: [q])
+    judge = benchmark.Judge(benchmark.sides("E3x1", 5, 7, DEVICE.type))
+    row = benchmark.measure(job._replace(group="E3x1"), judge, 1, DEVICE.type)
+    assert row["failed"].startswith("inexact")
+
+
 def test_configurations_are_what_the_hardware_takes() -> None:
     for C in (1, 13, 21, 64, 65, 1601):
         for blocks in configuration(C, 36):

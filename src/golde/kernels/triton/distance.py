@@ -70,7 +70,7 @@ def launch_gradients(
     """Gradients of one side, its core vectors first; these have at most ``WHOLE`` numbers."""
     own, other = (q, c) if of_queries else (c, q)
     M, rows, C = own.shape
-    found = [_new(own, M, rows, C)]
+    found = [_new(own)]
     if scalars:
         found += [_new(own, M, rows) for _ in range(2 if of_queries else 1)]
     programs = M * -(-rows // blocks.rows)
@@ -83,9 +83,10 @@ def launch_gradients(
     with _on(q.device):
         gradients_kernel[(programs,)](
             own, other, *_three(scalars, q), grad, *_three(found, found[0]),
-            weight, M, rows, other.shape[1], C, *own.stride(), *other.stride(), *by_grad,
+            weight, M, rows, other.shape[1], C, *own.stride(), *other.stride(),
+            *found[0].stride(), *by_grad,
             OF_QUERIES=of_queries, GEODESIC=bool(scalars), NORM=norm, PRECISION=precision,
-            WIDE=_wide(q[:1], c[:1], grad),
+            WIDE=_wide(q[:1], c[:1], found[0][:1], grad),
             **pieces, **_launch(blocks, "BLOCK_OWN", "BLOCK_OTHER"),
         )  # fmt: skip
     return found
@@ -105,7 +106,7 @@ def launch_long_gradients(
     """Gradients of both sides for core vectors of any length, one component at a time."""
     (M, B, C), N = q.shape, c.shape[1]
     down, across = -(-B // blocks.rows), -(-N // blocks.columns)
-    to_query, to_candidate = [_new(q, M, B, C)], [_new(c, M, N, C)]
+    to_query, to_candidate = [_new(q)], [_new(c)]
     sums: list[Tensor] = []
     if scalars:
         to_query += [_new(q, M, B), _new(q, M, B)]
@@ -132,8 +133,8 @@ def launch_long_gradients(
 
 
 def _new(like: Tensor, *shape: int) -> Tensor:
-    """Memory that the caller writes to the last number."""
-    return like.new_empty(shape)
+    """Memory that the caller writes to the last number; without a shape, laid out as ``like`` is."""
+    return like.new_empty(shape) if shape else torch.empty_like(like)
 
 
 def _wide(*tensors: Tensor) -> bool:

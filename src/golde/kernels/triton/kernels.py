@@ -108,7 +108,8 @@ def forward_kernel(
 @jit
 def gradients_kernel(
     own, other, root, a, n, grad, grad_own, grad_first, grad_second, weight, M, OWN, OTHER, C,
-    by_own_m, by_own, by_own_c, by_other_m, by_other, by_other_c, by_grad_own, by_grad_other,
+    by_own_m, by_own, by_own_c, by_other_m, by_other, by_other_c,
+    by_to_m, by_to, by_to_c, by_grad_own, by_grad_other,
     OF_QUERIES: tl.constexpr, GEODESIC: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr,
     WIDE: tl.constexpr, BLOCK_OWN: tl.constexpr, BLOCK_OTHER: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
@@ -159,7 +160,7 @@ def gradients_kernel(
         else:
             slope = root_gradient(g, x, NORM)
         to_vectors = tl.dot(slope, others, to_vectors, input_precision=PRECISION)
-    at = grad_own + m * OWN * C + rows[:, None] * C + numbers[None, :]
+    at = grad_own + m * by_to_m + rows[:, None] * by_to + numbers[None, :] * by_to_c
     inside = (rows < OWN)[:, None] & (numbers < C)[None, :]
     tl.store(at, to_vectors * weight, mask=inside)
     if GEODESIC:
