@@ -3,7 +3,7 @@
 from golde.geometry.contract import Geometry
 from golde.geometry.elliptic import Elliptic
 from golde.geometry.euclidean import Euclidean
-from golde.geometry.grouping import Grouping, gather
+from golde.geometry.grouping import Grouping, gather, present
 from golde.geometry.hyperbolic import Hyperbolic
 from golde.geometry.signature import GEOMETRIES, Signature, Term
 
@@ -17,4 +17,5 @@ __all__ = [
     "Signature",
     "Term",
     "gather",
+    "present",
 ]

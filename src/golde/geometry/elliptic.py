@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from golde.geometry.constraints import positive
 from golde.geometry.grouping import Grouping
-from golde.geometry.layout import batch_last, join
 from golde.geometry.reflections import orth_inverse
 from golde.geometry.rotation import Rotation, RotationOptions
 from golde.kernels import Core, Root
@@ -52,13 +51,14 @@ class Elliptic(nn.Module):
     @staticmethod
     def query(head: Tensor, maps: EllipticMap, groups: Grouping) -> Core:
         """Core ``[−2 p∘x, p, ⟨x,x⟩_p]`` of ``x = G e_h``; head (B, M, K)."""
-        x, p = batch_last(groups.apply(maps.G, head)), batch_last(groups.rows(maps.p))
+        x = groups.apply(maps.G, head).transpose(0, 1)
+        p = groups.rows(maps.p).transpose(0, 1)
         px = p * x
         xx = (px * x).sum(-1, keepdim=True)
-        return Core(join(-2 * px, p, xx), ())
+        return Core(torch.cat((-2 * px, p, xx), -1), ())
 
     @staticmethod
     def candidate(entity: Tensor) -> Core:
         """Core ``[y, y∘y, 1]``; with a query's it multiplies out to Eq. 10 squared; entity (N, M, K)."""
-        y = batch_last(entity)
-        return Core(join(y, y.square(), torch.ones_like(y[..., :1])), ())
+        y = entity.transpose(0, 1)
+        return Core(torch.cat((y, y.square(), torch.ones_like(y[..., :1])), -1), ())

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from golde.geometry.grouping import Grouping
-from golde.geometry.layout import batch_last, join
 from golde.geometry.rotation import Rotation, RotationOptions
 from golde.kernels import Core, Root
 
@@ -47,13 +46,13 @@ class Euclidean(nn.Module):
     @staticmethod
     def query(head: Tensor, maps: EuclideanMap, groups: Grouping) -> Core:
         """Core ``[−2x, 1, ⟨x,x⟩]`` of ``x = G e_h``; head (B, M, K)."""
-        x = batch_last(groups.apply(maps.G, head))
+        x = groups.apply(maps.G, head).transpose(0, 1)
         xx = x.square().sum(-1, keepdim=True)
-        return Core(join(-2 * x, torch.ones_like(xx), xx), ())
+        return Core(torch.cat((-2 * x, torch.ones_like(xx), xx), -1), ())
 
     @staticmethod
     def candidate(entity: Tensor) -> Core:
         """Core ``[y, ⟨y,y⟩, 1]``; with a query's it multiplies out to ``‖x − y‖²``; entity (N, M, K)."""
-        y = batch_last(entity)
+        y = entity.transpose(0, 1)
         yy = y.square().sum(-1, keepdim=True)
-        return Core(join(y, yy, torch.ones_like(yy)), ())
+        return Core(torch.cat((y, yy, torch.ones_like(yy)), -1), ())

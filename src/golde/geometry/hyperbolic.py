@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from golde.geometry.constraints import positive
 from golde.geometry.grouping import Grouping
-from golde.geometry.layout import batch_last, join
 from golde.geometry.numerics import safe_norm
 from golde.geometry.rotation import Rotation, RotationOptions
 from golde.kernels import Core, Geodesic
@@ -68,22 +67,23 @@ class Hyperbolic(nn.Module):
         Everything stays scaled by ``e^{−α}``, α the head's rapidity, so that no norm overflows:
         ``e^{a−α} = ‖z‖ + √(‖z‖² + e^{−2α})`` for the scaled z, written so that a small a is exact.
         """
-        root = groups.rows(maps.beta.sqrt()).T  # (M, B)
-        alpha, z0, z = exp_map(batch_last(head), root)
-        x = join(z, z0.unsqueeze(-1)).transpose(0, 1)  # (B, M, K + 1)
-        z = batch_last(groups.apply(spatial_map(maps), x))
-        norm, unit = safe_norm(z), torch.exp(-alpha)
+        root = groups.rows(maps.beta.sqrt())  # (B, M)
+        alpha, z0, z = exp_map(head, root)
+        _, z = boost(z0, z, groups.rows(maps.b))
+        z = groups.apply(maps.Q, z).transpose(0, 1)
+        alpha, norm = alpha.transpose(0, 1), safe_norm(z)  # (M, B)
+        unit = torch.exp(-alpha)
         expm1_a = norm + norm.square() / (unit + torch.hypot(norm, unit))  # (e^a − 1) e^{−α}
         a = alpha + torch.log1p(torch.expm1(-alpha) + expm1_a)
-        core = join(-z, norm.unsqueeze(-1)) / (unit + expm1_a).unsqueeze(-1)
-        return Core(core, (root, a))
+        core = torch.cat((-z, norm.unsqueeze(-1)), -1) / (unit + expm1_a).unsqueeze(-1)
+        return Core(core, (root.transpose(0, 1), a))
 
     @staticmethod
     def candidate(entity: Tensor) -> Core:
         """Core ``[e, ‖e‖]`` of the raw tangent vector, scalar ‖e‖; entity (N, M, K)."""
-        e = batch_last(entity)
+        e = entity.transpose(0, 1)
         norm = safe_norm(e)
-        return Core(join(e, norm.unsqueeze(-1)), (norm,))
+        return Core(torch.cat((e, norm.unsqueeze(-1)), -1), (norm,))
 
 
 def exp_map(x: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -97,12 +97,8 @@ def exp_map(x: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return alpha, 1 - sinh, (sinh / norm).unsqueeze(-1) * x
 
 
-def spatial_map(maps: HyperbolicMap) -> Tensor:
-    """``x' = Q(x + b x₀ + ⟨b,x⟩ b/(1+γ))``, ``γ = √(1+‖b‖²)``, as a matrix on (x, x₀) (Prop. 3.4).
-
-    The time coordinate of the result follows from x', so a map is K×(K+1) numbers, (r, M, K, K + 1).
-    """
-    gamma = (1 + maps.b.square().sum(-1, keepdim=True)).sqrt()
-    Qb = (maps.Q @ maps.b.unsqueeze(-1)).squeeze(-1)  # (r, M, K)
-    on_space = maps.Q + Qb.unsqueeze(-1) * (maps.b / (1 + gamma)).unsqueeze(-2)
-    return torch.cat((on_space, Qb.unsqueeze(-1)), -1)
+def boost(z0: Tensor, z: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """``z₀' = γ z₀ + ⟨b,z⟩``, ``z' = z + b z₀ + ⟨b,z⟩ b/(1+γ)``, ``γ = √(1+‖b‖²)`` (Prop. 3.4)."""
+    gamma = (1 + b.square().sum(-1)).sqrt()
+    along = (b * z).sum(-1)
+    return gamma * z0 + along, z + b * (z0 + along / (1 + gamma)).unsqueeze(-1)

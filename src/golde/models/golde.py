@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from golde.config import ModelConfig
 from golde.errors import ConfigError
-from golde.geometry import GEOMETRIES, Geometry, Grouping, Hyperbolic, Signature, gather
+from golde.geometry import GEOMETRIES, Geometry, Grouping, Hyperbolic, Signature, gather, present
 from golde.kernels import Core, Finish, paired, pairwise
 
 DEFAULT_MARGIN = 6.0
@@ -79,9 +79,9 @@ class GoldE(nn.Module):
     def queries(self, rows: Tensor, direction: Tensor) -> list[Core]:
         """The transformed query in every group; rows (B, numbers) of the entities asked about.
 
-        One map is built per direction present and applied to all its queries.
+        One map is built per direction and applied to all its queries.
         """
-        directions, which = torch.unique(direction, return_inverse=True)
+        directions, which = present(direction, 2 * self.relations)
         sizes = {group.numbers for group in self.geometries}
         tiles = {size: Grouping(which, len(directions), size) for size in sizes}
         cores = []
