@@ -263,4 +263,4 @@ def fused_pairwise(
     if onto is not None and (onto.shape != (B, N) or not onto.is_contiguous()):
         raise ValueError(f"the sum can only be added to a contiguous ({B}, {N}) table")
     chosen = blocks or configuration(C, M)
-    return _fused(finish, norm, weight, precision, chosen, onto, q, c, *scalars)
+    return _fused(finish, norm, float(weight), precision, chosen, onto, q, c, *scalars)
