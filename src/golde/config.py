@@ -121,7 +121,8 @@ class TrainingConfig(_Section):
     log_every: int = Field(default=50, ge=1, description="Steps between log lines.")
     compile: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="Compile the pointwise work of scoring on the CPU; auto: where it saves time.",
+        description="Compile the pointwise work of scoring on the CPU (auto: where it saves time) "
+        "and capture the step as one graph on a GPU.",
     )
     precision: Literal["float32", "float64"] = Field(
         default="float32", description="Type of all parameters."

@@ -14,7 +14,7 @@ from golde.errors import ConfigError, GoldeError
 from golde.evaluation.evaluate import rank_triples
 from golde.evaluation.ranking import Ranks
 from golde.runs import RunFolder
-from golde.training import DivergedError, Report, StoppedError, loop, train
+from golde.training import DivergedError, Report, StoppedError, loop, train, update
 from golde.training.step import step_loss
 from tiny import quick, ring
 
@@ -140,7 +140,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, at: int, what: str) -> None:
         model.entity.data[0] = torch.inf
         return loss
 
-    monkeypatch.setattr(loop, "step_loss", poisoned)
+    monkeypatch.setattr(update, "step_loss", poisoned)
 
 
 @pytest.mark.parametrize(

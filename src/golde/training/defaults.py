@@ -71,6 +71,11 @@ def uses_fused(config: Config, entities: int, device: torch.device) -> bool:
     return steps * batch * candidates * components >= WORTH_COMPILING and can_fuse()
 
 
+def captures(config: Config, device: torch.device) -> bool:
+    """Whether a step is captured and replayed as a whole."""
+    return device.type == "cuda" and config.training.compile != "off"
+
+
 def _passes(queries: int, entities: int, most: float) -> float:
     """Passes over the facts: fewer where an entity has few, because those are soon overfitted."""
     wanted = min(most, 13 * math.sqrt(queries / max(1, entities)))

@@ -25,11 +25,11 @@ from golde.runs.atomic import write_text
 from golde.runs.environment import environment
 from golde.training import checkpoint
 from golde.training.checkpoint import Progress
-from golde.training.defaults import resolve, uses_fused
+from golde.training.defaults import captures, resolve, uses_fused
 from golde.training.memory import enough_memory, refuse_oversize
 from golde.training.sampling import Sampler
 from golde.training.schedule import learning_rate
-from golde.training.step import step_loss
+from golde.training.update import Update
 
 _Number = TypeVar("_Number", int, float)
 
@@ -186,7 +186,7 @@ class _Training:
             seed=settings.seed,
             device=device,
         )
-        self.optimiser = torch.optim.Adam(self.model.parameters(), lr=0.0, fused=True)
+        self.update = Update(self.model, self.sampler, settings, capture=captures(config, device))
         self.steps, self.validate_every = _set(settings.steps), _set(settings.validate_every)
         self.valid = _sample(graph.valid, settings.validate_limit, settings.seed)
         self.digest = _identity(config, graph, device)
@@ -195,7 +195,7 @@ class _Training:
         self.validation_seconds = 0.0  # that the newest took
         if folder.checkpoint.is_file():
             self.progress, self.best = checkpoint.load(
-                folder.checkpoint, self.model, self.optimiser, self.digest
+                folder.checkpoint, self.model, self.update.optimiser, self.digest
             )
         self._trim_log()
 
@@ -232,25 +232,19 @@ class _Training:
         )
 
     def _step(self, step: int, *, check: bool) -> Tensor:
-        """One update; ``check`` looks at loss and gradient first, which makes a GPU wait."""
+        """One update; ``check`` looks at loss and gradient, which makes a GPU wait."""
         rate = learning_rate(
             step,
             steps=self.steps,
             peak=_set(self.config.learning_rate),
             warmup=self.config.warmup,
         )
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
-        self.optimiser.zero_grad()
-        loss = step_loss(self.model, self.sampler.seek(step), self.config)
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip)
+        loss, norm = self.update(step, rate)
         if check and not torch.isfinite(loss):
             raise self._diverged(f"the loss became {loss.item()} at step {step + 1}")
         if check and not torch.isfinite(norm):
             raise self._diverged(f"the gradient became {norm.item()} at step {step + 1}")
-        self.optimiser.step()
-        return loss.detach()
+        return loss
 
     def _validates_after(self, step: int) -> bool:
         if not len(self.valid) or not self.validate_every:
@@ -309,7 +303,7 @@ class _Training:
         checkpoint.save(
             self.folder.checkpoint,
             self.model,
-            self.optimiser,
+            self.update.optimiser,
             self.best,
             self.progress,
             self.digest,

@@ -1,0 +1,90 @@
+"""One step of training: draw, score, differentiate, clip, and let Adam move the parameters."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from golde.config import TrainingConfig
+from golde.models import GoldE
+from golde.training.sampling import Sampler
+from golde.training.step import step_loss
+
+EAGER_STEPS = 3
+"""Steps before a capture: libraries choose their ways and allocate on first use, which it must not see."""
+
+
+class Outcome(NamedTuple):
+    """Of one step, on the device: reading either waits for it."""
+
+    loss: Tensor
+    gradient_norm: Tensor
+
+
+class Update:
+    """The steps of one run.
+
+    A step whose gradient is not finite moves nothing. On a GPU the step is captured once and then
+    replayed as a whole, because launching its many small kernels would take longer than running them.
+    Nothing waits for the device.
+    """
+
+    def __init__(
+        self, model: GoldE, sampler: Sampler, config: TrainingConfig, *, capture: bool
+    ) -> None:
+        self.model, self.sampler, self.config = model, sampler, config
+        self.capture = capture
+        self.rate = torch.zeros((), device=sampler.device)
+        # Captured, Adam reads its rate from memory at every replay.
+        self.optimiser = torch.optim.Adam(
+            model.parameters(), lr=self.rate if capture else 0.0, fused=True, capturable=capture
+        )
+        self._done = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._outcome: Outcome | None = None
+
+    def __call__(self, step: int, rate: float) -> Outcome:
+        """Make step ``step`` at the given learning rate."""
+        self.sampler.seek(step)
+        self._set_rate(rate)
+        if not self.capture:
+            return self._step()
+        if self._graph is None:
+            return self._first_steps()
+        self._graph.replay()
+        assert self._outcome is not None
+        return self._outcome
+
+    def _set_rate(self, rate: float) -> None:
+        if self.capture:
+            self.rate.fill_(rate)
+            return
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+
+    def _step(self) -> Outcome:
+        self.optimiser.zero_grad()
+        loss = step_loss(self.model, self.sampler, self.config)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip)
+        # The way in which gradient scaling tells a fused optimiser to leave everything as it is.
+        self.optimiser.found_inf = (~norm.isfinite()).float()  # type: ignore[attr-defined]
+        self.optimiser.step()
+        return Outcome(loss.detach(), norm)
+
+    def _first_steps(self) -> Outcome:
+        """As they are, beside the main stream as a capture asks for; then capture, which runs nothing."""
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            outcome = self._step()
+            self._done += 1
+            if self._done == EAGER_STEPS:
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph, stream=stream):
+                    self._outcome = self._step()
+                self._graph = graph
+        torch.cuda.current_stream().wait_stream(stream)
+        return outcome
