@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from golde.kernels.finish import Finish, Root, Scalars
+from golde.kernels.triton.support import supports
 
 BLOCK_ELEMENTS = 1 << 16
 """Pairs × components handled at a time: a few such blocks of float32 stay in a core's cache."""
@@ -52,10 +53,16 @@ def pairwise(
 ) -> Tensor:
     """``Σ_m d_m(q_b, c_n)^norm`` for every query and every candidate, (B, N).
 
-    ``fused`` compiles the pointwise work of the blocked version into one loop (see ``can_fuse``).
+    The best form there is: fused kernels on a GPU, blocks that stay in cache on a CPU, else the plain
+    form. ``fused`` compiles the pointwise work of the blocks into one loop (see ``can_fuse``).
     """
-    with torch.autocast(query.vector.device.type, enabled=False):
-        if query.vector.device.type != "cpu":
+    device = query.vector.device
+    with torch.autocast(device.type, enabled=False):
+        if device.type != "cpu":
+            if supports(finish, query.vector.dtype, device):
+                from golde.kernels.triton.distance import fused_pairwise
+
+                return fused_pairwise(query, candidate, finish, norm)
             return pairwise_reference(query, candidate, finish, norm)
         inputs = (query.vector, candidate.vector, *query.scalars, *candidate.scalars)
         return _blocked(finish, norm, fused, len(query.scalars), *inputs)
