@@ -1,7 +1,7 @@
 """Which blocks, warps, stages and precision make the fused pairwise distance quickest on this GPU?
 
 Every configuration is compiled (in several processes), compared with plain float64, and only then
-timed: forward, gradients of queries and gradients of candidates apart, with CUDA events, as the
+timed: forward and backward apart, without the packing of their inputs, with CUDA events, as the
 median of repeated runs. One that fails to compile, does not fit or is not exact is listed without
 a time. What was measured is written after every part, so a run cut short leaves its results.
 
@@ -30,9 +30,9 @@ from torch import Tensor
 
 from golde.geometry import GEOMETRIES, Grouping, Signature
 from golde.kernels import Core, Finish, pairwise_reference
-from golde.kernels.triton import Blocks, configuration
+from golde.kernels.triton import Blocks, Configuration, configuration
 
-KERNELS = ("forward", "queries", "candidates")
+KERNELS = ("forward", "backward")
 BLOCKS = [  # rows, columns, warps; the likeliest first
     (64, 32, 4),
     (64, 64, 4),
@@ -42,10 +42,10 @@ BLOCKS = [  # rows, columns, warps; the likeliest first
     (64, 16, 4),
     (32, 64, 4),
     (32, 32, 4),
-    (128, 16, 4),
     (128, 32, 4),
-    (64, 128, 8),
+    (128, 128, 8),
     (32, 32, 2),
+    (16, 64, 4),
 ]
 STAGES = {"tf32x3": (2, 3, 1), "ieee": (2,), "tf32": (2,)}
 RELATIONS = 22
@@ -107,23 +107,38 @@ def sides(group: str, B: int, N: int, device: str) -> Sides:
 
 def call(job: Job, device: str) -> Callable[[], list[Tensor]]:
     """The kernel's launch, ready to be repeated."""
-    from golde.kernels.triton.distance import launch_forward, launch_gradients
+    from golde.kernels.triton.distance import launch_backward, launch_forward, launch_pack
 
     data = sides(job.group, job.B, job.N, device)
-    q, c, *scalars = data.inputs
+    chosen = Configuration(*[job.blocks] * 3)
+    query, candidate = (
+        launch_pack(core.vector, core.scalars, chosen) for core in (data.query, data.candidate)
+    )
     settings = {"precision": job.precision, "blocks": job.blocks}
     if job.kernel == "forward":
         out = torch.empty(job.B, job.N, device=device)
 
         def forward() -> list[Tensor]:
-            launch_forward(q, c, scalars, 1, 1.0, out, accumulate=False, **settings)
+            launch_forward(query, candidate, 1, 1.0, out, accumulate=False, **settings)
             return [out]
 
         return forward
-    of_queries = job.kernel == "queries"
-    return lambda: launch_gradients(
-        q, c, scalars, 1, 1.0, data.grad, of_queries=of_queries, **settings
-    )
+    rows_q, rows_c = query.vectors.shape[1], candidate.vectors.shape[1]
+    grad = torch.nn.functional.pad(data.grad, (0, rows_c - job.N, 0, rows_q - job.B))
+    C = data.query.vector.shape[2]
+
+    def backward() -> list[Tensor]:
+        (q, *of_query), (c, *of_candidate) = launch_backward(
+            query, candidate, 1, 1.0, grad, **settings
+        )
+        return [
+            q[:, : job.B, :C],
+            c[:, : job.N, :C],
+            *(s[:, : job.B] for s in of_query),
+            *(s[:, : job.N] for s in of_candidate),
+        ]
+
+    return backward
 
 
 def plain(data: Sides, dtype: torch.dtype, nudge: float = 0.0) -> dict[str, list[Tensor]]:
@@ -138,11 +153,7 @@ def plain(data: Sides, dtype: torch.dtype, nudge: float = 0.0) -> dict[str, list
     query, candidate = Core(q, tuple(scalars[:split])), Core(c, tuple(scalars[split:]))
     table = pairwise_reference(query, candidate, data.finish, 1)
     found = torch.autograd.grad(table, inputs, data.grad.to(dtype))
-    return {
-        "forward": [table.detach()],
-        "queries": [found[0], *found[2 : 2 + split]],
-        "candidates": [found[1], *found[2 + split :]],
-    }
+    return {"forward": [table.detach()], "backward": list(found)}
 
 
 class Judge:

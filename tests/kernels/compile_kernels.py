@@ -9,21 +9,20 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from golde.kernels.triton import configuration
-from golde.kernels.triton.kernels import forward_kernel, gradients_kernel, slopes_kernel
+from golde.kernels.triton.kernels import backward_kernel, forward_kernel, slopes_kernel
 
 HOPPER = GPUTarget("cuda", 90, 32)
 POINTERS = {
-    *("q", "c", "root", "a", "n", "out", "own", "other", "grad", "grad_own", "grad_first"),
-    *("grad_second", "slopes", "sums_root", "sums_a", "sums_n"),
+    *("q", "c", "of_query", "of_candidate", "out", "grad", "to_q", "to_c", "to_query"),
+    *("to_candidate", "slopes", "sums_root", "sums_a", "sums_n"),
 }
 
 
 def compiled(kernel: Any, precision: str, **constants: Any) -> Any:
     """The kernel for these constants, its other arguments being of the usual types."""
-    blocks = configuration(13, 36).forward
-    constants |= {"NORM": 2, "PRECISION": precision, "PIECES": 3, "ACCUMULATE": True, "WIDE": False}
-    constants |= dict.fromkeys(("BLOCK_B", "BLOCK_OWN"), blocks.rows)
-    constants |= dict.fromkeys(("BLOCK_N", "BLOCK_OTHER"), blocks.columns) | {"BLOCK_C": 32}
+    blocks = configuration(13, 36).backward
+    constants |= {"NORM": 2, "PRECISION": precision, "ACCUMULATE": True, "WIDE": False}
+    constants |= {"BLOCK_B": blocks.rows, "BLOCK_N": blocks.columns, "BLOCK_C": 32}
     signature, values = {}, {}
     for place, parameter in enumerate(kernel.params):
         name = parameter.name
@@ -37,15 +36,10 @@ def compiled(kernel: Any, precision: str, **constants: Any) -> Any:
 
 
 def main() -> None:
-    kernels: list[tuple[Any, dict[str, Any]]] = [
-        (forward_kernel, {}),
-        (gradients_kernel, {"OF_QUERIES": True}),
-        (gradients_kernel, {"OF_QUERIES": False}),
-        (slopes_kernel, {}),
-    ]
+    kernels = [(forward_kernel, 64), (backward_kernel, 32), (slopes_kernel, 128)]
     done = [
-        compiled(kernel, precision, GEODESIC=precision == "tf32x3", **constants)
-        for kernel, constants in kernels
+        compiled(kernel, precision, GEODESIC=precision == "tf32x3", WIDTH=width)
+        for kernel, width in kernels
         for precision in ("ieee", "tf32x3")
     ]
     assert all(binary.asm["cubin"] for binary in done)

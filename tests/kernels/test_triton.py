@@ -43,8 +43,8 @@ with pytest.MonkeyPatch.context() as patch:
 
 
 FINISHES: dict[str, Finish] = {"root": Root(), "geodesic": Geodesic()}
-SMALL = Configuration(*[Blocks(16, 16)] * 4)  # several tiles either way even for little
-UNEVEN = Configuration(Blocks(32, 16), Blocks(16, 32), Blocks(32, 16), Blocks(16, 32))
+SMALL = Configuration(*[Blocks(16, 16)] * 3)  # several tiles either way even for little
+UNEVEN = Configuration(Blocks(32, 16), Blocks(16, 32), Blocks(32, 16))
 PRECISIONS = ["ieee", "tf32x3"] if CUDA else ["ieee"]  # the interpreter multiplies in float32
 
 SHAPES = [(1, 1, 1, 3), (5, 33, 3, 9), (17, 40, 2, 21), (33, 3, 1, 67)]  # B, N, M, C
@@ -205,6 +205,28 @@ def test_it_is_the_plain_form(
 
 @finishes
 @norms
+@pytest.mark.parametrize("C", [3, 21, 67])
+def test_a_query_with_its_own_candidate(finish: Finish, norm: int, C: int) -> None:
+    """The diagonal of the table, with the same gradients."""
+    query, candidate = sides(finish, 37, 37, 3, C)
+
+    def diagonal(query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
+        return pairwise_reference(query, candidate, finish, norm).diagonal()
+
+    def own(query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
+        found: Tensor = distance.fused_paired(query, candidate, norm)
+        return found
+
+    exact = outcome(diagonal, query, candidate, finish, norm, torch.float64)
+    plain = outcome(diagonal, query, candidate, finish, norm, torch.float32)
+    found = outcome(own, query, candidate, finish, norm, torch.float32)
+    for truth, one, two in zip(exact, plain, found, strict=True):
+        error, allowed = (float((t - truth).abs().max()) for t in (two, one))
+        assert error <= 2 * allowed + 4 * EPS * float(truth.abs().max())
+
+
+@finishes
+@norms
 @precisions
 def test_norms_and_curvatures_of_all_sizes(finish: Finish, norm: int, precision: str) -> None:
     """Tangent norms 1e-6 to 10 and β .05 to 20 reach rapidities of 45."""
@@ -316,20 +338,10 @@ def test_groups_add_up_in_one_table(finish: Finish, norm: int, C: int) -> None:
 
 @finishes
 @pytest.mark.parametrize("C", [9, 67])
-def test_only_what_is_wanted_is_computed(
-    finish: Finish, C: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_input_alone(finish: Finish, C: int) -> None:
+    """One input that needs a gradient among others that do not."""
     query, candidate = sides(finish, 3, 5, 2, C)
     incoming = normal(3, 5, seed=9).float().to(DEVICE)
-    launched: list[str] = []
-    for name in ("launch_gradients", "launch_long_gradients"):
-        original = getattr(distance, name)
-
-        def noted(*a: Any, of: Any = original, **k: Any) -> Any:
-            launched.append({True: "queries", False: "candidates"}.get(k.get("of_queries"), "both"))
-            return of(*a, **k)
-
-        monkeypatch.setattr(distance, name, noted)
     inputs = tensors(query, candidate)
     of_query = len(query.scalars)
     every = [t.detach().requires_grad_() for t in inputs]
@@ -340,15 +352,22 @@ def test_only_what_is_wanted_is_computed(
         return fused()(*cores, finish, 1)
 
     expected = torch.autograd.grad(table(every), every, incoming)
-    for i, name in enumerate(["queries", "candidates", *["queries"] * of_query, "candidates"]):
-        if i == len(inputs):
-            break
-        launched.clear()
+    for i in range(len(inputs)):
         some = [t.detach().requires_grad_(i == j) for j, t in enumerate(inputs)]
         (found,) = torch.autograd.grad(table(some), some[i], incoming)
         assert torch.equal(found, expected[i])
-        assert launched == (["both"] if C > 64 else [name])
     assert not table([t.detach() for t in inputs]).requires_grad
+
+
+@finishes
+@pytest.mark.parametrize("programs", [1, 3, 1000])
+def test_stretches_of_any_length(
+    finish: Finish, programs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that owns all candidates, some of them, or one tile."""
+    query, candidate = sides(finish, 20, 70, 1, 9)
+    monkeypatch.setattr(import_module("golde.kernels.triton.blocks"), "PROGRAMS", programs)
+    check(query, candidate, finish, 1, fused())
 
 
 @finishes
@@ -434,14 +453,14 @@ def test_every_kernel_compiles_for_a_gpu(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "8 kernels" in done.stdout
+    assert "6 kernels" in done.stdout
 
 
 def test_the_benchmark_reports_nothing_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """A configuration that fails, and one that finds something else, have a reason and no time."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     benchmark = import_module("pairwise_kernels")
-    job = benchmark.Job("Q4x2", 5, 7, "queries", "ieee", Blocks(16, 16))
+    job = benchmark.Job("Q4x2", 5, 7, "backward", "ieee", Blocks(16, 16))
     broken = job._replace(blocks=Blocks(16, 3))
     skipped = job._replace(kernel="forward")
     ((rows, about),) = benchmark.measure_all(
@@ -453,7 +472,9 @@ def test_the_benchmark_reports_nothing_that_is_wrong(monkeypatch: pytest.MonkeyP
     assert rows[2]["failed"] == "too large"
     assert benchmark.best(rows) == rows[:1]
     assert any("failed" in line for line in benchmark.table(rows, about))
-    monkeypatch.setattr(distance, "launch_gradients", lambda q, *_, **__: [q])
+    monkeypatch.setattr(
+        distance, "launch_backward", lambda q, c, *_, **__: ([q.vectors], [c.vectors])
+    )
     judge = benchmark.Judge(benchmark.sides("E3x1", 5, 7, DEVICE.type))
     row = benchmark.measure(job._replace(group="E3x1"), judge, 1, DEVICE.type)
     assert row["failed"].startswith("inexact")

@@ -42,7 +42,12 @@ def pairwise_reference(query: Core, candidate: Core, finish: Finish, norm: int) 
 
 def paired(query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
     """``Σ_m d_m(q_b, c_b)^norm`` for query b and candidate b alone, (B,)."""
-    with torch.autocast(query.vector.device.type, enabled=False):  # products keep their precision
+    device = query.vector.device
+    with torch.autocast(device.type, enabled=False):  # products keep their precision
+        if device.type != "cpu" and supports(finish, query.vector.dtype, device):
+            from golde.kernels.triton.distance import fused_paired
+
+            return fused_paired(query, candidate, norm)
         x = (query.vector * candidate.vector).sum(-1)  # (M, B)
         sides = finish.sides(query.scalars, candidate.scalars)
         return _power(finish.value(x, *sides), norm).sum(0)

@@ -10,9 +10,12 @@ WHOLE = 64
 SMALLEST = 16
 """No side of a tile that enters a product may be smaller."""
 
+PROGRAMS = 1056
+"""Programs that keep a large GPU busy: eight for each of its multiprocessors."""
+
 
 class Blocks(NamedTuple):
-    """Rows of the side a program owns, columns it takes at a time, and how the hardware runs it."""
+    """Queries and candidates of a tile, and how the hardware runs a program."""
 
     rows: int
     columns: int
@@ -23,15 +26,29 @@ class Blocks(NamedTuple):
 class Configuration(NamedTuple):
     """One choice of blocks for each kernel."""
 
-    forward: Blocks  # rows are queries, columns candidates
-    queries: Blocks  # rows are queries, columns candidates
-    candidates: Blocks  # rows are candidates, columns queries
-    slopes: Blocks  # rows are queries, columns candidates; for long core vectors only
+    forward: Blocks
+    backward: Blocks
+    slopes: Blocks  # for long core vectors only
+
+    @property
+    def multiple(self) -> int:
+        """What the padded rows of either side are a multiple of."""
+        return max(side for blocks in self for side in (blocks.rows, blocks.columns))
 
 
 def width(C: int) -> int:
-    """The power of two that a core vector of C numbers, or a piece of a long one, is padded to."""
-    return min(WHOLE, max(SMALLEST, 1 << (C - 1).bit_length()))
+    """What a core vector of C numbers is padded to: a power of two, or a multiple of ``WHOLE``."""
+    if C > WHOLE:
+        return -(-C // WHOLE) * WHOLE
+    return max(SMALLEST, 1 << (C - 1).bit_length())
+
+
+def stretch(tiles: int, M: int) -> int:
+    """Tiles of candidates that one program of the backward pass owns.
+
+    As few as leave enough programs: every stretch has a copy of the queries' gradients.
+    """
+    return -(-tiles // max(1, min(tiles, -(-PROGRAMS // M))))
 
 
 def configuration(C: int, M: int) -> Configuration:
@@ -40,4 +57,4 @@ def configuration(C: int, M: int) -> Configuration:
     64 rows are what a Hopper GPU multiplies at a time; with 32 columns no kernel runs out of registers.
     """
     usual = Blocks(64, 32)
-    return Configuration(forward=usual, queries=usual, candidates=usual, slopes=usual)
+    return Configuration(forward=Blocks(64, 64), backward=usual, slopes=usual)

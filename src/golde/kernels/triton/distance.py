@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,8 +15,24 @@ from torch.autograd.function import once_differentiable
 
 from golde.kernels.finish import Finish, Geodesic
 from golde.kernels.pairwise import Core
-from golde.kernels.triton.blocks import WHOLE, Blocks, Configuration, configuration, width
-from golde.kernels.triton.kernels import forward_kernel, gradients_kernel, slopes_kernel
+from golde.kernels.triton.blocks import (
+    WHOLE,
+    Blocks,
+    Configuration,
+    configuration,
+    stretch,
+    width,
+)
+from golde.kernels.triton.kernels import (
+    CANDIDATE_SIDES,
+    QUERY_SIDES,
+    backward_kernel,
+    forward_kernel,
+    pack_kernel,
+    paired_kernel,
+    slopes_kernel,
+)
+from golde.kernels.triton.pointwise import LOG2_E
 
 PRECISIONS = ("ieee", "tf32x3", "tf32")
 """Of the products: float32; three TF32 products, nearly as exact; one, which is not."""
@@ -24,15 +40,41 @@ PRECISIONS = ("ieee", "tf32x3", "tf32")
 NARROW = 2**31 - 1
 """The largest offset that 32 bits hold."""
 
+PACK_ROWS = 64
+PAIRED_ROWS = 32
 
-# Launchers. Scalars are contiguous here, vectors and the incoming gradient may have any strides. A
-# finish without scalars passes the vectors' pointer in their place, and nothing is read through it.
+
+class Packed(NamedTuple):
+    """One side in padded blocks; ``sides`` is empty for a finish without scalars."""
+
+    vectors: Tensor  # (M, padded rows, padded numbers)
+    sides: Tensor  # (M, 5 or 2, padded rows)
+
+
+# Launchers.
+
+
+def launch_pack(vectors: Tensor, scalars: Sequence[Tensor], chosen: Configuration) -> Packed:
+    """One side, padded, with what the finish needs of it; scalars are contiguous."""
+    M, rows, C = vectors.shape
+    padded = -(-rows // chosen.multiple) * chosen.multiple
+    across = width(C)
+    kinds = {0: 0, 1: CANDIDATE_SIDES, 2: QUERY_SIDES}[len(scalars)]
+    packed = Packed(_new(vectors, M, padded, across), _new(vectors, M, kinds, padded))
+    block = min(PACK_ROWS, chosen.multiple)
+    if M * padded:
+        first, second = [*scalars, vectors, vectors][:2]
+        with _on(vectors.device):
+            pack_kernel[(padded // block, M)](
+                vectors, first, second, *packed, rows, padded, C, *vectors.stride(), across,
+                SCALARS=len(scalars), BLOCK=block, BLOCK_C=min(across, WHOLE),
+            )  # fmt: skip
+    return packed
 
 
 def launch_forward(
-    q: Tensor,
-    c: Tensor,
-    scalars: Sequence[Tensor],
+    query: Packed,
+    candidate: Packed,
     norm: int,
     weight: float,
     out: Tensor,
@@ -42,60 +84,24 @@ def launch_forward(
     blocks: Blocks,
 ) -> None:
     """Write ``weight · Σ_m d_m^norm`` to the contiguous table ``out`` (B, N), or add it there."""
-    (M, B, C), N = q.shape, c.shape[1]
+    B, N = out.shape
+    (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
     programs = -(-B // blocks.rows) * -(-N // blocks.columns)
     if programs == 0:
         return
-    with _on(q.device):
+    with _on(out.device):
         forward_kernel[(programs,)](
-            q, c, *_three(scalars, q), out, weight, M, B, N, C, *q.stride(), *c.stride(),
-            GEODESIC=bool(scalars), NORM=norm, ACCUMULATE=accumulate, PRECISION=precision,
-            WIDE=_wide(q[:1], c[:1], out),
-            **_pieces(C), **_launch(blocks, "BLOCK_B", "BLOCK_N"),
+            query.vectors, candidate.vectors, query.sides, candidate.sides, out, weight,
+            M, B, N, rows_q, rows_c,
+            GEODESIC=bool(query.sides.numel()), NORM=norm, ACCUMULATE=accumulate,
+            WIDE=_wide(query, candidate), PRECISION=precision, WIDTH=across,
+            BLOCK_C=min(across, WHOLE), **_launch(blocks),
         )  # fmt: skip
 
 
-def launch_gradients(
-    q: Tensor,
-    c: Tensor,
-    scalars: Sequence[Tensor],
-    norm: int,
-    weight: float,
-    grad: Tensor,
-    *,
-    of_queries: bool,
-    precision: str,
-    blocks: Blocks,
-) -> list[Tensor]:
-    """Gradients of one side, its core vectors first; these have at most ``WHOLE`` numbers."""
-    own, other = (q, c) if of_queries else (c, q)
-    M, rows, C = own.shape
-    found = [_new(own)]
-    if scalars:
-        found += [_new(own, M, rows) for _ in range(2 if of_queries else 1)]
-    programs = M * -(-rows // blocks.rows)
-    if programs == 0:
-        return found
-    by_grad = grad.stride() if of_queries else grad.stride()[::-1]
-    pieces = _pieces(C)
-    if pieces.pop("PIECES") > 1:
-        raise ValueError(f"core vectors of {C} numbers do not fit; at most {WHOLE} do")
-    with _on(q.device):
-        gradients_kernel[(programs,)](
-            own, other, *_three(scalars, q), grad, *_three(found, found[0]),
-            weight, M, rows, other.shape[1], C, *own.stride(), *other.stride(),
-            *found[0].stride(), *by_grad,
-            OF_QUERIES=of_queries, GEODESIC=bool(scalars), NORM=norm, PRECISION=precision,
-            WIDE=_wide(q[:1], c[:1], found[0][:1], grad),
-            **pieces, **_launch(blocks, "BLOCK_OWN", "BLOCK_OTHER"),
-        )  # fmt: skip
-    return found
-
-
-def launch_long_gradients(
-    q: Tensor,
-    c: Tensor,
-    scalars: Sequence[Tensor],
+def launch_backward(
+    query: Packed,
+    candidate: Packed,
     norm: int,
     weight: float,
     grad: Tensor,
@@ -103,63 +109,107 @@ def launch_long_gradients(
     precision: str,
     blocks: Blocks,
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Gradients of both sides for core vectors of any length, one component at a time."""
-    (M, B, C), N = q.shape, c.shape[1]
-    down, across = -(-B // blocks.rows), -(-N // blocks.columns)
-    to_query, to_candidate = [_new(q)], [_new(c)]
+    """Gradients of both sides, padded, core vectors first; these have at most ``WHOLE`` numbers."""
+    (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
+    geodesic = bool(query.sides.numel())
+    each = stretch(rows_c // blocks.columns, M)
+    parts = -(-(rows_c // blocks.columns) // each)
+    to_q, to_c = _new(grad, parts, M, rows_q, across), _new(grad, M, rows_c, across)
+    to_query = _new(grad, parts, M, 2, rows_q) if geodesic else to_q
+    to_candidate = _new(grad, M, rows_c) if geodesic else to_c
+    with _on(grad.device):
+        backward_kernel[(M * parts,)](
+            query.vectors, candidate.vectors, query.sides, candidate.sides, grad,
+            to_q, to_c, to_query, to_candidate, weight, M, rows_q, rows_c, each,
+            GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
+            WIDTH=across, **_launch(blocks),
+        )  # fmt: skip
+    of_query, of_candidate = [to_q.sum(0)], [to_c]
+    if geodesic:
+        of_query += to_query.sum(0).unbind(1)
+        of_candidate += [to_candidate]
+    return of_query, of_candidate
+
+
+def launch_long_backward(
+    query: Packed,
+    candidate: Packed,
+    norm: int,
+    weight: float,
+    grad: Tensor,
+    *,
+    precision: str,
+    blocks: Blocks,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The same for core vectors of any length, one component at a time."""
+    (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
+    down, over = rows_q // blocks.rows, rows_c // blocks.columns
+    of_query, of_candidate = [_new(grad, M, rows_q, across)], [_new(grad, M, rows_c, across)]
     sums: list[Tensor] = []
-    if scalars:
-        to_query += [_new(q, M, B), _new(q, M, B)]
-        to_candidate += [_new(c, M, N)]
-        sums = [_new(q, across, B), _new(q, across, B), _new(c, down, N)]
-    slopes = _new(q, B, N)
-    totals = [*to_query[1:], *to_candidate[1:]]
+    geodesic = bool(query.sides.numel())
+    if geodesic:
+        of_query += [_new(grad, M, rows_q), _new(grad, M, rows_q)]
+        of_candidate += [_new(grad, M, rows_c)]
+        sums = [_new(grad, over, rows_q), _new(grad, over, rows_q), _new(grad, down, rows_c)]
+    slopes = _new(grad, rows_q, rows_c)
+    totals = [*of_query[1:], *of_candidate[1:]]
     for m in range(M):
-        if down * across:
-            with _on(q.device):
-                slopes_kernel[(down * across,)](
-                    q[m], c[m], *_three([s[m] for s in scalars], q), grad, slopes,
-                    *_three(sums, slopes), weight, B, N, C,
-                    *q.stride()[1:], *c.stride()[1:], *grad.stride(),
-                    GEODESIC=bool(scalars), NORM=norm, PRECISION=precision,
-                    WIDE=_wide(q[:1], c[:1], grad, slopes),
-                    **_pieces(C), **_launch(blocks, "BLOCK_B", "BLOCK_N"),
-                )  # fmt: skip
-        torch.matmul(slopes, c[m], out=to_query[0][m])
-        torch.matmul(slopes.T, q[m], out=to_candidate[0][m])
+        q, c = query.vectors[m], candidate.vectors[m]
+        with _on(grad.device):
+            slopes_kernel[(down * over,)](
+                q, c, query.sides[m], candidate.sides[m], grad, slopes,
+                *(sums or [slopes] * 3), weight, rows_q, rows_c,
+                GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
+                WIDTH=across, BLOCK_C=WHOLE, **_launch(blocks),
+            )  # fmt: skip
+        torch.matmul(slopes, c, out=of_query[0][m])
+        torch.matmul(slopes.T, q, out=of_candidate[0][m])
         for total, parts in zip(totals, sums, strict=True):
             torch.sum(parts, 0, out=total[m])
-    return to_query, to_candidate
+    return of_query, of_candidate
+
+
+def launch_paired(
+    q: Tensor, c: Tensor, scalars: Sequence[Tensor], norm: int, grad: Tensor | None
+) -> list[Tensor]:
+    """``d_m^norm`` of each query with its own candidate, (M, B), or under ``grad`` (B,) all gradients."""
+    M, B, C = q.shape
+    if grad is None:
+        found = [_new(q, M, B)]
+        targets = [found[0]] * 6
+    else:
+        found = [_new(q, M, B, C), _new(q, M, B, C), *(_new(q, M, B) for _ in scalars)]
+        targets = [found[0], *found, *[found[0]] * 5][:6]
+    if M * B:
+        with _on(q.device):
+            paired_kernel[(-(-B // PAIRED_ROWS), M)](
+                q, c, *(scalars or [q] * 3), q if grad is None else grad, *targets,
+                B, C, *q.stride(), *c.stride(),
+                GEODESIC=bool(scalars), NORM=norm, BACKWARD=grad is not None, SCALE=-LOG2_E,
+                WIDTH=width(C), BLOCK=PAIRED_ROWS, BLOCK_C=min(width(C), WHOLE), num_warps=2,
+            )  # fmt: skip
+    return found
 
 
 def _new(like: Tensor, *shape: int) -> Tensor:
-    """Memory that the caller writes to the last number; without a shape, laid out as ``like`` is."""
-    return like.new_empty(shape) if shape else torch.empty_like(like)
+    """Memory that the caller writes to the last number."""
+    return like.new_empty(shape)
 
 
-def _wide(*tensors: Tensor) -> bool:
-    """Whether an element may lie too far from the first for 32 bits (blocks reach past the end)."""
-    return any(
-        sum((n + 128) * abs(by) for n, by in zip(t.shape, t.stride(), strict=True)) > NARROW
-        for t in tensors
-    )
+def _wide(query: Packed, candidate: Packed) -> bool:
+    """Whether an offset into a table or a component may be too large for 32 bits."""
+    rows_q, rows_c = query.vectors.shape[1], candidate.vectors.shape[1]
+    across = query.vectors.shape[2]
+    return max(rows_q * rows_c, max(rows_q, rows_c) * across) > NARROW
 
 
-def _pieces(C: int) -> dict[str, int]:
-    return {"PIECES": -(-C // width(C)), "BLOCK_C": width(C)}
-
-
-def _launch(blocks: Blocks, rows: str, columns: str) -> dict[str, int]:
+def _launch(blocks: Blocks) -> dict[str, int]:
     return {
-        rows: blocks.rows,
-        columns: blocks.columns,
+        "BLOCK_B": blocks.rows,
+        "BLOCK_N": blocks.columns,
         "num_warps": blocks.warps,
         "num_stages": blocks.stages,
     }
-
-
-def _three(tensors: Sequence[Tensor], stand_in: Tensor) -> list[Tensor]:
-    return [*tensors, *[stand_in] * (3 - len(tensors))]
 
 
 def _on(device: torch.device) -> AbstractContextManager[object]:
@@ -184,15 +234,18 @@ class _Fused(torch.autograd.Function):
         c: Tensor,
         *scalars: Tensor,
     ) -> Tensor:
+        of_query = 2 if isinstance(finish, Geodesic) else 0  # so many scalars
         scalars = tuple(s.contiguous() for s in scalars)
-        ctx.save_for_backward(q, c, *scalars)
+        query = launch_pack(q, scalars[:of_query], chosen)
+        candidate = launch_pack(c, scalars[of_query:], chosen)
+        ctx.save_for_backward(*query, *candidate)
         ctx.settings = norm, weight, precision, chosen
-        ctx.of_query = 2 if isinstance(finish, Geodesic) else 0  # so many scalars
+        ctx.C = q.shape[2]
         out = _new(q, q.shape[1], c.shape[1]) if onto is None else onto
         if onto is not None:
             ctx.mark_dirty(onto)
         launch_forward(
-            q, c, scalars, norm, weight, out,
+            query, candidate, norm, weight, out,
             accumulate=onto is not None, precision=precision, blocks=chosen.forward,
         )  # fmt: skip
         return out
@@ -200,36 +253,61 @@ class _Fused(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        q, c, *scalars = ctx.saved_tensors
+        saved = ctx.saved_tensors
+        query, candidate = Packed(*saved[:2]), Packed(*saved[2:])
         norm, weight, precision, chosen = ctx.settings
-        wants_onto, wants_q, wants_c, *wants_scalars = ctx.needs_input_grad[5:]
-        wants_queries = wants_q or any(wants_scalars[: ctx.of_query])
-        wants_candidates = wants_c or any(wants_scalars[ctx.of_query :])
-        to_query: Sequence[Tensor | None] = [None] * (1 + ctx.of_query)
-        to_candidate: Sequence[Tensor | None] = [None] * (1 + len(scalars) - ctx.of_query)
-        arguments = q, c, scalars, norm, weight, grads[0]
-        if q.shape[2] > WHOLE:
-            if wants_queries or wants_candidates:
-                with torch.autocast(q.device.type, enabled=False):
-                    to_query, to_candidate = launch_long_gradients(
-                        *arguments, precision=precision, blocks=chosen.slopes
-                    )
+        (B, N), C = grads[0].shape, ctx.C
+        rows_q, rows_c = query.vectors.shape[1], candidate.vectors.shape[1]
+        if not rows_q * rows_c:
+            of_query, of_candidate = (
+                [torch.zeros_like(side.vectors), *torch.zeros_like(side.sides).unbind(1)[:count]]
+                for side, count in ((query, 2), (candidate, 1))
+            )
         else:
-            if wants_queries:
-                to_query = launch_gradients(
-                    *arguments, of_queries=True, precision=precision, blocks=chosen.queries
+            grad = torch.nn.functional.pad(grads[0], (0, rows_c - N, 0, rows_q - B)).contiguous()
+            launch = launch_long_backward if C > WHOLE else launch_backward
+            blocks = chosen.slopes if C > WHOLE else chosen.backward
+            with torch.autocast(grad.device.type, enabled=False):
+                of_query, of_candidate = launch(
+                    query, candidate, norm, weight, grad, precision=precision, blocks=blocks
                 )
-            if wants_candidates:
-                to_candidate = launch_gradients(
-                    *arguments, of_queries=False, precision=precision, blocks=chosen.candidates
-                )
-        found = (to_query[0], to_candidate[0], *to_query[1:], *to_candidate[1:])
-        wanted = (wants_q, wants_c, *wants_scalars)
-        onto = grads[0] if wants_onto else None
-        return (None,) * 5 + (onto, *(g if w else None for g, w in zip(found, wanted, strict=True)))
+        to_q, *to_query = of_query
+        to_c, *to_candidate = of_candidate
+        onto = grads[0] if ctx.needs_input_grad[5] else None
+        return (
+            *(None,) * 5,
+            onto,
+            to_q[:, :B, :C],
+            to_c[:, :N, :C],
+            *(s[:, :B] for s in to_query),
+            *(s[:, :N] for s in to_candidate),
+        )
 
 
 _fused: Callable[..., Tensor] = _Fused.apply
+
+
+class _Paired(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, norm: int, q: Tensor, c: Tensor, *scalars: Tensor) -> Tensor:
+        scalars = tuple(s.contiguous() for s in scalars)
+        ctx.save_for_backward(q, c, *scalars)
+        ctx.norm = norm
+        return launch_paired(q, c, scalars, norm, None)[0].sum(0)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        q, c, *scalars = ctx.saved_tensors
+        return (None, *launch_paired(q, c, scalars, ctx.norm, grads[0].contiguous()))
+
+
+_paired: Callable[..., Tensor] = _Paired.apply
+
+
+def fused_paired(query: Core, candidate: Core, norm: int) -> Tensor:
+    """``Σ_m d_m(q_b, c_b)^norm`` of query b with candidate b alone, (B,), where ``supports`` agrees."""
+    return _paired(norm, query.vector, candidate.vector, *query.scalars, *candidate.scalars)
 
 
 def fused_pairwise(
@@ -263,4 +341,4 @@ def fused_pairwise(
     if onto is not None and (onto.shape != (B, N) or not onto.is_contiguous()):
         raise ValueError(f"the sum can only be added to a contiguous ({B}, {N}) table")
     chosen = blocks or configuration(C, M)
-    return _fused(finish, norm, float(weight), precision, chosen, onto, q, c, *scalars)
+    return _fused(finish, norm, weight, precision, chosen, onto, q, c, *scalars)

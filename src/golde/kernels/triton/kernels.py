@@ -1,5 +1,10 @@
 """The kernels of the fused pairwise distance, and how they come about.
 
+**Packing.** Core vectors and scalars are first copied into blocks that need no bounds: (M, rows, width)
+with rows a multiple of every tile's and width a power of two, vectors padded with 0 and scalars with 1,
+which every finish survives. On the way ``Geodesic.sides`` is worked out. Copying is next to nothing, and
+the loops below then neither mask nor convert.
+
 **Forward.** A program owns a tile of the table. For one component after another it multiplies the core
 vectors of its queries and candidates, finishes the product into distances without leaving registers,
 and adds them up; the table is written once, and nothing of shape B×N×M exists.
@@ -7,36 +12,47 @@ and adds them up; the table is written once, and nothing of shape B×N×M exists
 **Backward.** With ``g`` the incoming gradient of the table and ``s = g · ∂d^norm/∂x`` the slope of each
 pair, the product rule gives ``∂q = s c`` and ``∂c = sᵀ q`` for each component, and the gradient of a
 scalar is the sum of its pointwise gradients over the pairs it takes part in. Nothing was kept from the
-forward pass: x is multiplied out again, tile by tile. A program owns some rows of *one* side of one
-component and walks over the other side, so every sum is finished by the program that began it: no
-atomics, and two runs agree to the bit. Queries and candidates take the same kernel with the sides
-exchanged (x, g and s are then transposed as they are read or formed). The gradient is linear in g, so a
-weight on the whole sum is applied once, at the end.
+forward pass: x is multiplied out again, tile by tile, once for both sides. A program owns a stretch of
+the candidates of *one* component and walks over all queries for each tile of it. What it finds for the
+candidates is complete; its share of the queries' gradients goes to a block of its own, and the blocks of
+all stretches are added up afterwards: no atomics, and two runs agree to the bit. The gradient is linear
+in g, so a weight on the whole sum is applied once, at the end.
 
 **Long core vectors** (more than ``WHOLE`` numbers) are walked through in pieces, and their gradients do
 not fit into registers. There one kernel forms the slopes of one component as a B×N table, with sums of
 the scalars' gradients over each tile; the two products with that table are left to PyTorch, in whatever
 precision it is set to (float32 unless asked otherwise), and the tiles' sums are added up by it.
 
-Offsets within a component or table are 32-bit, for fewer registers, unless ``WIDE`` says that one may
-pass 2³¹; offsets between components are always 64-bit. Outside a tensor, vectors read as 0 and scalars
-as 1, which every finish survives, with an incoming gradient of 0.
+**Query with its own candidate.** Where query b meets candidate b alone there is nothing to share: a
+program takes some rows of one component, multiplies them number by number and finishes; backward it
+forms the products anew and writes every gradient at once.
+
+Offsets into a table are 32-bit, for fewer registers, unless ``WIDE`` says that one may pass 2³¹; offsets
+between components are always 64-bit.
 """
 
 from __future__ import annotations
 
-from golde.kernels.triton.language import jit, tl
+from golde.kernels.triton.language import exp2, jit, tl
 from golde.kernels.triton.pointwise import (
+    LOG2_E,
     geodesic_gradient,
     geodesic_value,
+    one_minus_exp,
     root_gradient,
     root_value,
 )
 
+QUERY_SIDES = 5
+"""√β, 1/√β, a, e^{−a}, 1 − e^{−a}."""
+
+CANDIDATE_SIDES = 2
+"""n, 1/n."""
+
 
 @jit
 def places(block, BLOCK: tl.constexpr, WIDE: tl.constexpr):
-    """The indices that a block covers, some of them perhaps past the end."""
+    """The indices that a block covers."""
     index = block * BLOCK + tl.arange(0, BLOCK)
     if WIDE:
         index = index.to(tl.int64)
@@ -44,32 +60,71 @@ def places(block, BLOCK: tl.constexpr, WIDE: tl.constexpr):
 
 
 @jit
-def load_tile(pointer, rows, columns, by_row, by_column, ROWS, COLUMNS):
-    inside = (rows < ROWS)[:, None] & (columns < COLUMNS)[None, :]
-    at = rows[:, None] * by_row + columns[None, :] * by_column
-    return tl.load(pointer + at, mask=inside, other=0.0)
+def pack_kernel(
+    vectors, first, second, packed, sides, rows, padded, C, by_m, by_row, by_number, WIDTH,
+    SCALARS: tl.constexpr, BLOCK: tl.constexpr, BLOCK_C: tl.constexpr, SCALE: tl.constexpr = -LOG2_E,
+):  # fmt: skip
+    """Copy one side into its padded blocks: SCALARS is 2 for queries √β and a, 1 for candidates n, or 0."""
+    m = tl.program_id(1).to(tl.int64)
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = row < rows
+    for start in range(0, WIDTH, BLOCK_C):
+        number = start + tl.arange(0, BLOCK_C)
+        at = m * by_m + row.to(tl.int64)[:, None] * by_row + number[None, :] * by_number
+        there = inside[:, None] & (number < C)[None, :]
+        to = packed + (m * padded + row[:, None]) * WIDTH + number[None, :]
+        tl.store(to, tl.load(vectors + at, mask=there, other=0.0))
+    if SCALARS == 1:
+        n = tl.load(first + m * rows + row, mask=inside, other=1.0)
+        to = sides + m * 2 * padded + row
+        tl.store(to, n)
+        tl.store(to + padded, 1 / n)
+    if SCALARS == 2:
+        root = tl.load(first + m * rows + row, mask=inside, other=1.0)
+        a = tl.load(second + m * rows + row, mask=inside, other=1.0)
+        to = sides + m * 5 * padded + row
+        tl.store(to, root)
+        tl.store(to + padded, 1 / root)
+        tl.store(to + 2 * padded, a)
+        tl.store(to + 3 * padded, exp2(a * SCALE))
+        tl.store(to + 4 * padded, one_minus_exp(a))
+
+
+@jit
+def load_query_sides(sides, rows, padded):
+    at = sides + rows
+    root = tl.load(at)[:, None]
+    over_root = tl.load(at + padded)[:, None]
+    a = tl.load(at + 2 * padded)[:, None]
+    e_a = tl.load(at + 3 * padded)[:, None]
+    from_a = tl.load(at + 4 * padded)[:, None]
+    return root, over_root, a, e_a, from_a
 
 
 @jit
 def product_tile(
-    q, c, rows, columns, by_b, by_qc, by_n, by_cc, B, N, C, PIECES: tl.constexpr,
-    PRECISION: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
-):  # fmt: skip
+    q, c, rows, columns, WIDTH: tl.constexpr, BLOCK_C: tl.constexpr, PRECISION: tl.constexpr
+):
     """``⟨q_b, c_n⟩`` of one component for a tile of pairs, a piece of the core vectors at a time."""
-    x = tl.zeros((BLOCK_B, BLOCK_N), tl.float32)
-    for piece in range(PIECES):
-        numbers = piece * BLOCK_C + tl.arange(0, BLOCK_C)
-        own = load_tile(q, rows, numbers, by_b, by_qc, B, C)
-        other = load_tile(c, columns, numbers, by_n, by_cc, N, C)
-        x = tl.dot(own, tl.trans(other), x, input_precision=PRECISION)
+    number = tl.arange(0, BLOCK_C)
+    own, other = q + rows[:, None] * WIDTH, c + columns[None, :] * WIDTH
+    x = tl.dot(
+        tl.load(own + number[None, :]), tl.load(other + number[:, None]), input_precision=PRECISION
+    )
+    for start in range(BLOCK_C, WIDTH, BLOCK_C):
+        later = start + number
+        x = tl.dot(
+            tl.load(own + later[None, :]), tl.load(other + later[:, None]), x,
+            input_precision=PRECISION,
+        )  # fmt: skip
     return x
 
 
 @jit
 def forward_kernel(
-    q, c, root, a, n, out, weight, M, B, N, C, by_qm, by_b, by_qc, by_cm, by_n, by_cc,
-    GEODESIC: tl.constexpr, NORM: tl.constexpr, ACCUMULATE: tl.constexpr, PIECES: tl.constexpr,
-    PRECISION: tl.constexpr, WIDE: tl.constexpr,
+    q, c, of_query, of_candidate, out, weight, M, B, N, rows_q, rows_c,
+    GEODESIC: tl.constexpr, NORM: tl.constexpr, ACCUMULATE: tl.constexpr, WIDE: tl.constexpr,
+    PRECISION: tl.constexpr, WIDTH: tl.constexpr,
     BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """``out (+)= weight · Σ_m d_m^norm``, a tile of the (B, N) table a program.
@@ -81,22 +136,18 @@ def forward_kernel(
     rows, columns = places(program % down, BLOCK_B, WIDE), places(program // down, BLOCK_N, WIDE)
     total = tl.zeros((BLOCK_B, BLOCK_N), tl.float32)
     for _ in range(M):
-        x = product_tile(
-            q, c, rows, columns, by_b, by_qc, by_n, by_cc, B, N, C,
-            PIECES, PRECISION, BLOCK_B, BLOCK_N, BLOCK_C,
-        )  # fmt: skip
+        x = product_tile(q, c, rows, columns, WIDTH, BLOCK_C, PRECISION)
         if GEODESIC:
-            root_b = tl.load(root + rows, mask=rows < B, other=1.0)[:, None]
-            a_b = tl.load(a + rows, mask=rows < B, other=1.0)[:, None]
-            n_n = tl.load(n + columns, mask=columns < N, other=1.0)[None, :]
-            total += geodesic_value(x, root_b, a_b, n_n, NORM)
-            root += B
-            a += B
-            n += N
+            root, over_root, a, e_a, from_a = load_query_sides(of_query, rows, rows_q)
+            n = tl.load(of_candidate + columns)[None, :]
+            over_n = tl.load(of_candidate + rows_c + columns)[None, :]
+            total += geodesic_value(x, root, over_root, a, e_a, from_a, n, over_n, NORM)
+            of_query += 5 * rows_q
+            of_candidate += 2 * rows_c
         else:
             total += root_value(x, NORM)
-        q += by_qm
-        c += by_cm
+        q += rows_q * WIDTH
+        c += rows_c * WIDTH
     total *= weight
     inside = (rows < B)[:, None] & (columns < N)[None, :]
     at = out + rows[:, None] * N + columns[None, :]
@@ -106,97 +157,158 @@ def forward_kernel(
 
 
 @jit
-def gradients_kernel(
-    own, other, root, a, n, grad, grad_own, grad_first, grad_second, weight, M, OWN, OTHER, C,
-    by_own_m, by_own, by_own_c, by_other_m, by_other, by_other_c,
-    by_to_m, by_to, by_to_c, by_grad_own, by_grad_other,
-    OF_QUERIES: tl.constexpr, GEODESIC: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr,
-    WIDE: tl.constexpr, BLOCK_OWN: tl.constexpr, BLOCK_OTHER: tl.constexpr, BLOCK_C: tl.constexpr,
+def backward_kernel(
+    q, c, of_query, of_candidate, grad, to_q, to_c, to_query, to_candidate, weight, M, rows_q, rows_c,
+    stretch,
+    GEODESIC: tl.constexpr, NORM: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of the core vectors and scalars of one side; a program owns some rows of it.
+    """Gradients of both sides; a program owns ``stretch`` tiles of the candidates of one component.
 
-    Scalars are √β and a if the side is the queries', else n alone (``grad_second`` is not touched).
+    ``grad`` (rows_q, rows_c) is padded with 0. ``to_q`` and ``to_query`` have one block a stretch.
     Programs that follow each other share their part of the incoming gradient.
     """
     m = (tl.program_id(0) % M).to(tl.int64)
-    rows = places(tl.program_id(0) // M, BLOCK_OWN, WIDE)
-    numbers = tl.arange(0, BLOCK_C)
-    other += m * by_other_m
-    if OF_QUERIES:
-        root += m * OWN
-        a += m * OWN
-        n += m * OTHER
-    else:
-        root += m * OTHER
-        a += m * OTHER
-        n += m * OWN
+    part = tl.program_id(0) // M
+    number = tl.arange(0, WIDTH)
+    q += m * rows_q * WIDTH
+    c += m * rows_c * WIDTH
+    to_c += m * rows_c * WIDTH
+    to_q += (part * M + m) * rows_q * WIDTH
     if GEODESIC:
-        if OF_QUERIES:
-            root_pair = tl.load(root + rows, mask=rows < OWN, other=1.0)[:, None]
-            a_pair = tl.load(a + rows, mask=rows < OWN, other=1.0)[:, None]
-        else:
-            n_pair = tl.load(n + rows, mask=rows < OWN, other=1.0)[:, None]
-    vectors = load_tile(own + m * by_own_m, rows, numbers, by_own, by_own_c, OWN, C)
-    to_vectors = tl.zeros((BLOCK_OWN, BLOCK_C), tl.float32)
-    to_first = tl.zeros((BLOCK_OWN,), tl.float32)
-    to_second = tl.zeros((BLOCK_OWN,), tl.float32)
-    for block in range(0, tl.cdiv(OTHER, BLOCK_OTHER)):
-        columns = places(block, BLOCK_OTHER, WIDE)
-        others = load_tile(other, columns, numbers, by_other, by_other_c, OTHER, C)
-        g = load_tile(grad, rows, columns, by_grad_own, by_grad_other, OWN, OTHER)
-        x = tl.dot(vectors, tl.trans(others), input_precision=PRECISION)
+        of_query += m * 5 * rows_q
+        of_candidate += m * 2 * rows_c
+        to_candidate += m * rows_c
+        to_query += (part * M + m) * 2 * rows_q
+    begin = part * stretch
+    for tile in range(begin, tl.minimum(begin + stretch, rows_c // BLOCK_N)):
+        columns = places(tile, BLOCK_N, WIDE)
+        others = tl.load(c + columns[:, None] * WIDTH + number[None, :])
+        across = tl.load(c + columns[None, :] * WIDTH + number[:, None])
+        to_others = tl.zeros((BLOCK_N, WIDTH), tl.float32)
         if GEODESIC:
-            if OF_QUERIES:
-                n_pair = tl.load(n + columns, mask=columns < OTHER, other=1.0)[None, :]
+            n = tl.load(of_candidate + columns)[None, :]
+            over_n = tl.load(of_candidate + rows_c + columns)[None, :]
+            to_n = tl.zeros((BLOCK_N,), tl.float32)
+        for block in range(0, rows_q // BLOCK_B):
+            rows = places(block, BLOCK_B, WIDE)
+            at_vectors = rows[:, None] * WIDTH + number[None, :]
+            vectors = tl.load(q + at_vectors)
+            g = tl.load(grad + rows[:, None] * rows_c + columns[None, :])
+            x = tl.dot(vectors, across, input_precision=PRECISION)
+            if GEODESIC:
+                root, over_root, a, e_a, from_a = load_query_sides(of_query, rows, rows_q)
+                slope, by_root, by_a, by_n = geodesic_gradient(
+                    g, x, root, over_root, a, e_a, from_a, n, over_n, NORM
+                )
+                sum_root, sum_a = tl.sum(by_root, 1) * weight, tl.sum(by_a, 1) * weight
+                to_n += tl.sum(by_n, 0)
+                if tile > begin:
+                    sum_root += tl.load(to_query + rows)
+                    sum_a += tl.load(to_query + rows_q + rows)
+                tl.store(to_query + rows, sum_root)
+                tl.store(to_query + rows_q + rows, sum_a)
             else:
-                root_pair = tl.load(root + columns, mask=columns < OTHER, other=1.0)[None, :]
-                a_pair = tl.load(a + columns, mask=columns < OTHER, other=1.0)[None, :]
-            slope, to_root, to_a, to_n = geodesic_gradient(g, x, root_pair, a_pair, n_pair, NORM)
-            if OF_QUERIES:
-                to_first += tl.sum(to_root, 1)
-                to_second += tl.sum(to_a, 1)
-            else:
-                to_first += tl.sum(to_n, 1)
-        else:
-            slope = root_gradient(g, x, NORM)
-        to_vectors = tl.dot(slope, others, to_vectors, input_precision=PRECISION)
-    at = grad_own + m * by_to_m + rows[:, None] * by_to + numbers[None, :] * by_to_c
-    inside = (rows < OWN)[:, None] & (numbers < C)[None, :]
-    tl.store(at, to_vectors * weight, mask=inside)
-    if GEODESIC:
-        tl.store(grad_first + m * OWN + rows, to_first * weight, mask=rows < OWN)
-        if OF_QUERIES:
-            tl.store(grad_second + m * OWN + rows, to_second * weight, mask=rows < OWN)
+                slope = root_gradient(g, x, NORM)
+            share = tl.dot(slope, others, input_precision=PRECISION) * weight
+            if tile > begin:
+                share += tl.load(to_q + at_vectors)
+            tl.store(to_q + at_vectors, share)
+            to_others = tl.dot(tl.trans(slope), vectors, to_others, input_precision=PRECISION)
+        tl.store(to_c + columns[:, None] * WIDTH + number[None, :], to_others * weight)
+        if GEODESIC:
+            tl.store(to_candidate + columns, to_n * weight)
+        tl.debug_barrier()  # what was stored for the queries is read again, perhaps by other threads
 
 
 @jit
 def slopes_kernel(
-    q, c, root, a, n, grad, slopes, sums_root, sums_a, sums_n, weight, B, N, C,
-    by_b, by_qc, by_n, by_cc, by_grad_b, by_grad_n,
-    GEODESIC: tl.constexpr, NORM: tl.constexpr, PIECES: tl.constexpr, PRECISION: tl.constexpr,
-    WIDE: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+    q, c, of_query, of_candidate, grad, slopes, sums_root, sums_a, sums_n, weight, rows_q, rows_c,
+    GEODESIC: tl.constexpr, NORM: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """The slopes (B, N) of one component, and the scalars' gradients summed over each tile.
+    """The slopes (rows_q, rows_c) of one component, and the scalars' gradients summed over each tile.
 
-    Sums for queries are (tiles across, B), for candidates (tiles down, N).
+    Sums for queries are (tiles across, rows_q), for candidates (tiles down, rows_c).
     """
-    down = tl.cdiv(B, BLOCK_B)
+    down = rows_q // BLOCK_B
     tile_b, tile_n = tl.program_id(0) % down, tl.program_id(0) // down
     rows, columns = places(tile_b, BLOCK_B, WIDE), places(tile_n, BLOCK_N, WIDE)
-    x = product_tile(
-        q, c, rows, columns, by_b, by_qc, by_n, by_cc, B, N, C,
-        PIECES, PRECISION, BLOCK_B, BLOCK_N, BLOCK_C,
-    )  # fmt: skip
-    g = load_tile(grad, rows, columns, by_grad_b, by_grad_n, B, N) * weight
+    x = product_tile(q, c, rows, columns, WIDTH, BLOCK_C, PRECISION)
+    at = rows[:, None] * rows_c + columns[None, :]
+    g = tl.load(grad + at) * weight
     if GEODESIC:
-        root_b = tl.load(root + rows, mask=rows < B, other=1.0)[:, None]
-        a_b = tl.load(a + rows, mask=rows < B, other=1.0)[:, None]
-        n_n = tl.load(n + columns, mask=columns < N, other=1.0)[None, :]
-        slope, to_root, to_a, to_n = geodesic_gradient(g, x, root_b, a_b, n_n, NORM)
-        tl.store(sums_root + tile_n.to(tl.int64) * B + rows, tl.sum(to_root, 1), mask=rows < B)
-        tl.store(sums_a + tile_n.to(tl.int64) * B + rows, tl.sum(to_a, 1), mask=rows < B)
-        tl.store(sums_n + tile_b.to(tl.int64) * N + columns, tl.sum(to_n, 0), mask=columns < N)
+        root, over_root, a, e_a, from_a = load_query_sides(of_query, rows, rows_q)
+        n = tl.load(of_candidate + columns)[None, :]
+        over_n = tl.load(of_candidate + rows_c + columns)[None, :]
+        slope, by_root, by_a, by_n = geodesic_gradient(
+            g, x, root, over_root, a, e_a, from_a, n, over_n, NORM
+        )
+        tl.store(sums_root + tile_n.to(tl.int64) * rows_q + rows, tl.sum(by_root, 1))
+        tl.store(sums_a + tile_n.to(tl.int64) * rows_q + rows, tl.sum(by_a, 1))
+        tl.store(sums_n + tile_b.to(tl.int64) * rows_c + columns, tl.sum(by_n, 0))
     else:
         slope = root_gradient(g, x, NORM)
-    inside = (rows < B)[:, None] & (columns < N)[None, :]
-    tl.store(slopes + rows[:, None] * N + columns[None, :], slope, mask=inside)
+    tl.store(slopes + at, slope)
+
+
+@jit
+def load_rows(pointer, rows, numbers, by_row, by_number, ROWS, C):
+    inside = (rows < ROWS)[:, None] & (numbers < C)[None, :]
+    at = rows[:, None] * by_row + numbers[None, :] * by_number
+    return tl.load(pointer + at, mask=inside, other=0.0)
+
+
+@jit
+def paired_kernel(
+    q, c, root, a, n, grad, out, to_q, to_c, to_root, to_a, to_n, rows, C,
+    by_qm, by_qb, by_qc, by_cm, by_cb, by_cc,
+    GEODESIC: tl.constexpr, NORM: tl.constexpr, BACKWARD: tl.constexpr, SCALE: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """``out[m, b] = d_m(q_b, c_b)^norm``, or with ``BACKWARD`` all gradients under ``grad`` (rows,).
+
+    Gradients of vectors are contiguous, (M, rows, C), as are the scalars of both sides, (M, rows).
+    """
+    m = tl.program_id(1).to(tl.int64)
+    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = row < rows
+    q += m * by_qm
+    c += m * by_cm
+    x = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, WIDTH, BLOCK_C):
+        number = start + tl.arange(0, BLOCK_C)
+        own = load_rows(q, row, number, by_qb, by_qc, rows, C)
+        x += tl.sum(own * load_rows(c, row, number, by_cb, by_cc, rows, C), 1)
+    at = m * rows + row
+    if GEODESIC:
+        root_b = tl.load(root + at, mask=inside, other=1.0)
+        a_b = tl.load(a + at, mask=inside, other=1.0)
+        n_b = tl.load(n + at, mask=inside, other=1.0)
+        over_root, over_n = 1 / root_b, 1 / n_b
+        e_a, from_a = exp2(a_b * SCALE), one_minus_exp(a_b)
+    if BACKWARD:
+        g = tl.load(grad + row, mask=inside, other=0.0)
+        if GEODESIC:
+            slope, by_root, by_a, by_n = geodesic_gradient(
+                g, x, root_b, over_root, a_b, e_a, from_a, n_b, over_n, NORM
+            )
+            tl.store(to_root + at, by_root, mask=inside)
+            tl.store(to_a + at, by_a, mask=inside)
+            tl.store(to_n + at, by_n, mask=inside)
+        else:
+            slope = root_gradient(g, x, NORM)
+        for start in range(0, WIDTH, BLOCK_C):
+            number = start + tl.arange(0, BLOCK_C)
+            there = inside[:, None] & (number < C)[None, :]
+            to = at[:, None] * C + number[None, :]
+            other = load_rows(c, row, number, by_cb, by_cc, rows, C)
+            tl.store(to_q + to, slope[:, None] * other, mask=there)
+            own = load_rows(q, row, number, by_qb, by_qc, rows, C)
+            tl.store(to_c + to, slope[:, None] * own, mask=there)
+    else:
+        if GEODESIC:
+            value = geodesic_value(x, root_b, over_root, a_b, e_a, from_a, n_b, over_n, NORM)
+        else:
+            value = root_value(x, NORM)
+        tl.store(out + at, value, mask=inside)
