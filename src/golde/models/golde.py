@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import Any, cast
 
 import torch
@@ -137,9 +137,10 @@ class GoldE(nn.Module):
         """
         parts = [entity, *answers, candidates]
         rows = gather(self.entity, torch.cat(parts)).split([len(part) for part in parts])
-        queries = self.queries(rows[0], direction)
-        own = [self._score_own(queries, self.candidates(part)) for part in rows[1:-1]]
-        shared = self._score_all(queries, self.candidates(rows[-1]))
+        cores = self._compiled_cores if self.fused and entity.is_cuda else self._cores
+        queries, (*own_cores, shared_cores) = cores(rows, direction)
+        own = [self._score_own(queries, part) for part in own_cores]
+        shared = self._score_all(queries, shared_cores)
         if self.config.bias:
             own = [
                 scores + self._bias(entity, direction, answer)
@@ -152,6 +153,16 @@ class GoldE(nn.Module):
         """The score of each (head, relation, tail), in the forward direction, (n,)."""
         head, relation, tail = triples.unbind(1)
         return self.score_pairs(head, relation, tail)
+
+    def _cores(
+        self, rows: Sequence[Tensor], direction: Tensor
+    ) -> tuple[list[Core], list[list[Core]]]:
+        """The query side of the first rows and the candidate side of all others."""
+        return self.queries(rows[0], direction), [self.candidates(part) for part in rows[1:]]
+
+    @cached_property
+    def _compiled_cores(self) -> Callable[..., tuple[list[Core], list[list[Core]]]]:
+        return torch.compile(self._cores, dynamic=False)
 
     def _total(self, distance: Distance, queries: list[Core], candidates: list[Core]) -> Tensor:
         """``−Σ w d^l`` over the groups, without biases."""
