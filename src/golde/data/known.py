@@ -55,6 +55,12 @@ class KnownFacts:
         """How many answers of each query are known."""
         return self._counts(*self._find(entity, direction))
 
+    def ranges(self, entity: Tensor, direction: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Where the answers of each query begin and end in ``codes``, and what they are counted from."""
+        place, found = self._find(entity, direction)
+        first = self.offsets[place]
+        return first, first + self._counts(place, found), place * self.stride
+
     def to(self, device: torch.device | str) -> KnownFacts:
         """The same index on another device."""
         moved = object.__new__(KnownFacts)

@@ -23,7 +23,6 @@ from golde.evaluation.metrics import (
 )
 from golde.evaluation.protocol import Protocol
 from golde.evaluation.ranking import (
-    MEMORY_MB,
     EvaluationError,
     Ranks,
     Scorer,
@@ -73,7 +72,7 @@ def rank_triples(
     *,
     self_filter: bool = False,
     device: torch.device | str = "cpu",
-    memory_mb: float = MEMORY_MB,
+    memory_mb: float | None = None,
     progress: Progress = silent,
 ) -> Ranks:
     """Filtered ranks of both sides of n triples: first their n tails, then their n heads."""
@@ -104,7 +103,7 @@ def evaluate(
     bootstrap: int = 1000,
     seed: int = 0,
     device: torch.device | str = "cpu",
-    memory_mb: float = MEMORY_MB,
+    memory_mb: float | None = None,
     progress: Progress = silent,
 ) -> Evaluation:
     """Filtered ranking of both sides of every triple of a split, and the figures it gives.

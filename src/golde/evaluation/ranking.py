@@ -23,9 +23,9 @@ Scorer = Callable[[Tensor, Tensor, int, int], Tensor]
 entities ``start..stop`` are as answers, higher is better. A direction below R asks for tails, one
 from R to 2R for heads."""
 
-MEMORY_MB = 64.0
-"""Blocks of this size stay small enough for the allocator to reuse their memory; on CPU larger ones
-are slower, because every block then touches fresh pages."""
+MEMORY_MB = {"cpu": 64.0, "cuda": 2048.0}
+"""Blocks of this size stay small enough on a CPU for the allocator to reuse their memory; larger ones
+are slower, because every block then touches fresh pages. A GPU wants few and large ones."""
 
 _BYTES_A_SCORE = 32  # scores as they come, masked, one row a query, compared, and some to spare
 _FEWEST_ROWS = 8  # with fewer queries a block, splitting the candidates is the better choice
@@ -106,7 +106,7 @@ def rank_queries(
     *,
     entities: int,
     self_filter: bool = False,
-    memory_mb: float = MEMORY_MB,
+    memory_mb: float | None = None,
     name: Namer = _numbers,
     progress: Progress = silent,
 ) -> Ranks:
@@ -116,6 +116,8 @@ def rank_queries(
     candidate either, unless it is the answer. Queries reach the scorer sorted by direction, then
     entity, and an (entity, direction) asked several times in a block is scored once.
     """
+    if memory_mb is None:
+        memory_mb = MEMORY_MB.get(entity.device.type, MEMORY_MB["cpu"])
     rows, spans = _blocks(entities, memory_mb)
     filters = filters.to(entity.device)
     order = torch.argsort(direction * entities + entity, stable=True)

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from golde.kernels.triton import has_triton
+
 
 class Adversarial(NamedTuple):
     """``log Σ_n exp(α s_n)``, a constant of the step, and ``Σ_n p_n log σ(−γ − s_n)``; (B,) each."""
@@ -25,6 +27,10 @@ class Adversarial(NamedTuple):
         cls, negative: Tensor, masked: Tensor, *, margin: float, temperature: float
     ) -> Adversarial:
         """Reduce scores (B, N) where not ``masked``; ``p = softmax(α s)`` is held constant."""
+        if negative.is_cuda and negative.dtype == torch.float32 and has_triton():
+            from golde.kernels.triton.negatives import adversarial
+
+            return cls(*adversarial(negative, masked, margin, temperature))
         logits = (temperature * negative.detach()).masked_fill_(masked, -torch.inf)
         top = _finite(logits.amax(1))
         p = logits.sub_(top.unsqueeze(1)).exp_()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from golde.data.known import KnownFacts
+from golde.kernels.triton import has_triton
 from golde.training.counter import random_below, random_bits
 
 
@@ -109,21 +110,25 @@ class Sampler:
             chosen = random_below(self.entities, bits).sort().values
             repeated = torch.zeros(self.negatives, dtype=torch.bool, device=self.device)
             repeated[1:] = chosen[1:] == chosen[:-1]
-        return Candidates(chosen, self._known(batch, chosen) | repeated)
+        return Candidates(chosen, self._masked(batch, chosen, repeated))
 
     def own_masked(self, batch: Batch) -> Tensor:
         """Whether each query's own entity is a known answer, (B,)."""
         return self.known.contains(batch.entity, batch.direction, batch.entity)
 
-    def _known(self, batch: Batch, chosen: Tensor) -> Tensor:
-        """Which candidates are known answers of which queries, (B, N)."""
+    def _masked(self, batch: Batch, chosen: Tensor, repeated: Tensor) -> Tensor:
+        """Which candidates are repeated or known answers of which queries, (B, N)."""
+        query = batch.entity, batch.direction
+        if self.device.type == "cuda" and has_triton():
+            from golde.kernels.triton.negatives import known_pairs
+
+            return known_pairs(*self.known.ranges(*query), self.known.codes, chosen, repeated)
         if self.device.type != "cpu":  # a search a pair: more work, but of a size known beforehand
-            return self.known.contains(
-                batch.entity.unsqueeze(1), batch.direction.unsqueeze(1), chosen
-            )
-        masked = torch.zeros(len(batch.entity), len(chosen), dtype=torch.bool)
+            rows = batch.entity.unsqueeze(1), batch.direction.unsqueeze(1)
+            return self.known.contains(*rows, chosen) | repeated
+        masked = repeated.expand(len(batch.entity), -1).clone()
         if self.takes_all:
-            row, column = self.known.answers(batch.entity, batch.direction)
+            row, column = self.known.answers(*query)
         else:
             row, column = self._known_pairs(batch, chosen)
         masked[row, column] = True

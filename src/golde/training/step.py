@@ -17,7 +17,6 @@ def step_loss(model: GoldE, sampler: Sampler, config: TrainingConfig) -> Tensor:
     """The loss of the sampler's step, a function of the parameters, the seed and the step alone."""
     batch = sampler.batch()
     candidates = sampler.candidates(batch)
-    masked = candidates.masked
     answers = [batch.answer]
     if config.query_as_negative:
         # Also where it was drawn: the entity a map moves least is the hardest negative there is, and
@@ -26,17 +25,19 @@ def step_loss(model: GoldE, sampler: Sampler, config: TrainingConfig) -> Tensor:
     (positive, *own), negative = model.score_batch(
         batch.entity, batch.direction, answers, candidates.entity
     )
+    parts = [(negative, candidates.masked)]
     if own:
-        negative = torch.cat((negative, own[0].unsqueeze(1)), 1)
-        masked = torch.cat((masked, sampler.own_masked(batch).unsqueeze(1)), 1)
+        parts.append((own[0].unsqueeze(1), sampler.own_masked(batch).unsqueeze(1)))
     if config.loss == "self-adversarial":
-        margin = model.margin
-        reduced = Adversarial.of(negative, masked, margin=margin, temperature=config.temperature)
+        margin, temperature = model.margin, config.temperature
+        reduced = Adversarial.merge(
+            [Adversarial.of(*part, margin=margin, temperature=temperature) for part in parts]
+        )
         loss = self_adversarial(positive, reduced, batch.weight, margin=margin)
     else:
         loss = cross_entropy(
             positive,
-            Softmax.of(negative, masked),
+            Softmax.merge([Softmax.of(*part) for part in parts]),
             batch.weight,
             label_smoothing=config.label_smoothing,
         )

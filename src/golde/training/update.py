@@ -68,8 +68,12 @@ class Update:
         self.optimiser.zero_grad()
         loss = step_loss(self.model, self.sampler, self.config)
         loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip)
-        # The way in which gradient scaling tells a fused optimiser to leave everything as it is.
+        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        # A fused optimiser divides by the one on the way, and leaves everything as it is under the
+        # other: that is how gradient scaling talks to it.
+        excess = (norm / self.config.gradient_clip).clamp_min(1.0).float()
+        self.optimiser.grad_scale = excess  # type: ignore[attr-defined]
         self.optimiser.found_inf = (~norm.isfinite()).float()  # type: ignore[attr-defined]
         self.optimiser.step()
         return Outcome(loss.detach(), norm)

@@ -10,8 +10,8 @@ WHOLE = 64
 SMALLEST = 16
 """No side of a tile that enters a product may be smaller."""
 
-PROGRAMS = 1056
-"""Programs that keep a large GPU busy: eight for each of its multiprocessors."""
+PROGRAMS = 792
+"""Programs that keep a large GPU busy: six for each of its multiprocessors."""
 
 
 class Blocks(NamedTuple):
@@ -52,9 +52,13 @@ def stretch(tiles: int, M: int) -> int:
 
 
 def configuration(C: int, M: int) -> Configuration:
-    """The blocks for M components with core vectors of C numbers.
+    """The blocks for M components with core vectors of C numbers, measured by ``pairwise_kernels.py``.
 
-    64 rows are what a Hopper GPU multiplies at a time; with 32 columns no kernel runs out of registers.
+    Longer vectors leave fewer pairs that a program can hold without running out of registers.
     """
     usual = Blocks(64, 32)
-    return Configuration(forward=Blocks(64, 64), backward=usual, slopes=usual)
+    if C <= SMALLEST:
+        return Configuration(
+            forward=Blocks(64, 64, 4, 3), backward=Blocks(64, 32, 4, 3), slopes=usual
+        )
+    return Configuration(forward=Blocks(64, 64, 4, 3), backward=Blocks(64, 64, 4, 1), slopes=usual)

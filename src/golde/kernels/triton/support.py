@@ -21,9 +21,10 @@ def supports(finish: Finish, dtype: torch.dtype, device: torch.device) -> bool:
     """
     places = ("cuda", "cpu") if os.environ.get("TRITON_INTERPRET") == "1" else ("cuda",)
     known = type(finish) in KNOWN and dtype == torch.float32
-    return known and device.type in places and _installed()
+    return known and device.type in places and has_triton()
 
 
 @cache
-def _installed() -> bool:
+def has_triton() -> bool:
+    """Whether Triton is installed (extra: kernels)."""
     return find_spec("triton") is not None
