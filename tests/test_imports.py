@@ -30,7 +30,7 @@ ARROWS: dict[str, set[str]] = {
 }
 """Who may import whom, beside what those may import themselves. ``cli`` and the package may import all."""
 
-FREE = {"cli", "__init__"}
+FREE = {"cli", "__init__", "__main__"}
 CORE = {"numpy", "pydantic", "rich", "safetensors", "tomli_w", "torch", "typer"}
 EXTRAS = ("pyarrow", "pyoxigraph", "matplotlib", "tensorboard")
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}

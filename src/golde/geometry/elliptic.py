@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from golde.geometry.constraints import positive
-from golde.geometry.grouping import Grouping
+from golde.geometry.grouping import Grouping, gather
 from golde.geometry.reflections import orth_inverse
 from golde.geometry.rotation import Rotation, RotationOptions
 from golde.kernels import Core, Root
@@ -40,7 +40,7 @@ class Elliptic(nn.Module):
 
     def maps(self, relation: Tensor) -> EllipticMap:
         """``Orth(U_r, p_r)`` and ``p_r`` of each relation (Eq. 9)."""
-        p = positive(self.free_p[relation])
+        p = positive(gather(self.free_p, relation))
         return EllipticMap(self.rotation.matrices(relation, p), p)
 
     @staticmethod

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from golde.geometry.constraints import positive
-from golde.geometry.grouping import Grouping
+from golde.geometry.grouping import Grouping, gather
 from golde.geometry.numerics import safe_norm
 from golde.geometry.rotation import Rotation, RotationOptions
 from golde.kernels import Core, Geodesic
@@ -50,10 +50,10 @@ class Hyperbolic(nn.Module):
     def maps(self, relation: Tensor) -> HyperbolicMap:
         """``Orth_Q(U_r, b_r)`` and ``β_r`` of each relation (Prop. 3.4, Eq. 12)."""
         Q = self.rotation.matrices(relation)
-        b = self.b[relation]
+        b = gather(self.b, relation)
         if self.boost_left:
             b = torch.einsum("rmji,rmj->rmi", Q, b)
-        return HyperbolicMap(Q, b, positive(self.free_beta[relation]))
+        return HyperbolicMap(Q, b, positive(gather(self.free_beta, relation)))
 
     @staticmethod
     def inverse(maps: HyperbolicMap) -> HyperbolicMap:

@@ -12,6 +12,7 @@ from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError
 from golde.geometry import Signature
 from golde.kernels import can_fuse
+from golde.kernels.triton import has_triton
 
 SMALL_GRAPH = 50_000
 """Queries (facts asked both ways) below which a graph is small: it overfits a larger model."""
@@ -24,6 +25,9 @@ MOST_QUERIES = 12_000_000
 
 WORTH_COMPILING = 1.5e9
 """Pairs × components of a whole run from which compiling saves more time than it takes."""
+
+STEPS_WORTH_COMPILING = 40_000
+"""Steps on a GPU from which the same holds: twenty seconds of compiling save a millisecond a step."""
 
 
 def resolve(config: Config, graph: KnowledgeGraph) -> Config:
@@ -54,10 +58,12 @@ def resolve(config: Config, graph: KnowledgeGraph) -> Config:
 
 
 def uses_fused(config: Config, entities: int, device: torch.device) -> bool:
-    """Whether the pointwise work of scoring is compiled in this run, and can be."""
-    setting = config.training.compile
-    if setting == "off" or device.type != "cpu":
+    """Whether this run compiles: the pointwise work of scoring on a CPU, what leads up to it on a GPU."""
+    setting, steps = config.training.compile, config.training.steps or 0
+    if setting == "off":
         return False
+    if device.type == "cuda" and setting == "auto":
+        return steps >= STEPS_WORTH_COMPILING and has_triton()
     if setting == "on":
         if not can_fuse():
             raise ConfigError(
@@ -65,7 +71,7 @@ def uses_fused(config: Config, entities: int, device: torch.device) -> bool:
                 "compiler); use 'auto' or 'off'"
             )
         return True
-    steps, batch = config.training.steps or 0, config.training.batch_size or 0
+    batch = config.training.batch_size or 0
     candidates = config.training.negatives or entities
     components = Signature.parse(config.model.signature or "").components
     return steps * batch * candidates * components >= WORTH_COMPILING and can_fuse()

@@ -24,7 +24,14 @@ def supports(finish: Finish, dtype: torch.dtype, device: torch.device) -> bool:
     return known and device.type in places and has_triton()
 
 
-@cache
 def has_triton() -> bool:
-    """Whether Triton is installed (extra: kernels)."""
+    """Whether fused kernels are wanted and can be had: Triton is there (extra: kernels).
+
+    ``GOLDE_KERNELS=plain`` says that they are not wanted: everything then takes its plain form.
+    """
+    return os.environ.get("GOLDE_KERNELS") != "plain" and _installed()
+
+
+@cache
+def _installed() -> bool:
     return find_spec("triton") is not None
