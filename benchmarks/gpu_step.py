@@ -61,9 +61,7 @@ class Step:
     def __init__(self, size: Size, *, fused: bool, capture: bool) -> None:
         self.size = size
         self.graph = random_graph(size.entities, size.relations, size.facts)
-        config = Config.load(
-            overrides=[f"model.signature={size.signature}", "model.margin=6.0"]
-        )
+        config = Config.load(overrides=[f"model.signature={size.signature}", "model.margin=6.0"])
         self.device = torch.device("cuda")
         torch.cuda.empty_cache()
         before = torch.cuda.memory_allocated()
@@ -98,7 +96,8 @@ class Gathered(Step):
         negatives = torch.randint(self.size.entities, shape, device=self.device)
         optimiser.zero_grad()
         repeated = [
-            column.repeat_interleave(GATHERED_NEGATIVES) for column in (batch.entity, batch.direction)
+            column.repeat_interleave(GATHERED_NEGATIVES)
+            for column in (batch.entity, batch.direction)
         ]
         negative = model.score_pairs(*repeated, negatives.flatten()).view(shape)
         positive = model.score_pairs(batch.entity, batch.direction, batch.answer)
@@ -226,7 +225,9 @@ def main() -> None:
     sizes |= {f"batch {n}": usual._replace(batch=n) for n in (250, 500, 2000, 4000)}
     sizes |= {f"negatives {n}": usual._replace(negatives=n) for n in (500, 1000, 6000, 12_000)}
     sizes |= {f"components {n}": usual._replace(signature=f"P10x{n} Q13x{n}") for n in (9, 18, 72)}
-    sizes |= {f"dimension {n}": usual._replace(signature=f"P{n}x36 Q{n + 1}x36") for n in (4, 20, 40)}
+    sizes |= {
+        f"dimension {n}": usual._replace(signature=f"P{n}x36 Q{n + 1}x36") for n in (4, 20, 40)
+    }
     record["sizes"] = {
         name: fused_at(size, max(20, args.repeats // 3), name) for name, size in sizes.items()
     }

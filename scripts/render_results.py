@@ -82,15 +82,16 @@ def cpu_speed(found: dict[str, Any]) -> str:
             ]
         )
     head = ["set, numbers", "train, ours", "PyKEEN", "ratio", "rank, ours", "PyKEEN", "ratio"]
-    settings = found["settings"]
+    settings = found["results"][0]["settings"]
     versions = found["results"][0]["pykeen_versions"]
+    sources = dict.fromkeys(provenance(one) for one in found["results"])
     return (
         f"{table(head, rows)}\n\nFacts a second with {settings['negatives']} negatives (one positive "
         "with its negatives, optimiser step included) and test queries a second under the filter, the "
         "same facts on both sides: our elliptic × hyperbolic product against PyKEEN "
         f"{versions['pykeen']}'s RotatE of the same size, each at its best batch size. Medians of "
         f"{settings['repeats']} repeats, {settings['threads']} threads, the two taking turns. "
-        f"{provenance(found)}; written by `benchmarks/pykeen_speed.py`."
+        f"{' and '.join(sources)}; written by `benchmarks/pykeen_speed.py`."
     )
 
 

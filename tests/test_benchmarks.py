@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -97,3 +98,14 @@ def test_ratios_compare_turns_that_followed_each_other(load: Any) -> None:
     assert "| tiny | 128 | test queries/s | 40 (30–100) | 2 (1–10) | 20.0× | 5× |" in speed.table(
         [result]
     )
+
+
+def test_a_run_of_one_size_leaves_the_others(load: Any, tmp_path: Path) -> None:
+    speed, path = load("pykeen_speed"), tmp_path / "speed.json"
+    one, two, newer = (
+        {"dataset": "umls", "numbers": n, "commit": c}
+        for n, c in ((128, "a"), (512, "a"), (512, "b"))
+    )
+    assert speed.replaced(path, [one, two]) == [one, two]
+    path.write_text(json.dumps({"results": [one, two]}))
+    assert speed.replaced(path, [newer]) == [one, newer]

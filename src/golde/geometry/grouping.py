@@ -91,5 +91,7 @@ def present(direction: Tensor, directions: int) -> tuple[Tensor, Tensor]:
 def gather(table: Tensor, index: Tensor) -> Tensor:
     """``table[index]``; the gradient adds up in a fixed order on a CPU, in the quickest one elsewhere."""
     flat = table.flatten(1)
-    rows: Tensor = embedding(index, flat) if index.device.type == "cpu" else flat.index_select(0, index)
+    rows: Tensor = (
+        embedding(index, flat) if index.device.type == "cpu" else flat.index_select(0, index)
+    )
     return rows.view(len(index), *table.shape[1:])

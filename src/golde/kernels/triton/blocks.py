@@ -10,8 +10,11 @@ WHOLE = 64
 SMALLEST = 16
 """No side of a tile that enters a product may be smaller."""
 
-PROGRAMS = 792
-"""Programs that keep a large GPU busy: six for each of its multiprocessors."""
+PROGRAMS = 1692
+"""Programs of the backward pass that keep a large GPU busy: a dozen for each of its multiprocessors."""
+
+PART_NUMBERS = 1 << 26
+"""What the parts of the queries' gradients may come to, in numbers."""
 
 
 class Blocks(NamedTuple):
@@ -43,12 +46,14 @@ def width(C: int) -> int:
     return max(SMALLEST, 1 << (C - 1).bit_length())
 
 
-def stretch(tiles: int, M: int) -> int:
+def stretch(tiles: int, M: int, numbers: int) -> int:
     """Tiles of candidates that one program of the backward pass owns.
 
-    As few as leave enough programs: every stretch has a copy of the queries' gradients.
+    As few as leave enough programs: every stretch has its own part of the queries' gradients, of so many
+    ``numbers``.
     """
-    return -(-tiles // max(1, min(tiles, -(-PROGRAMS // M))))
+    parts = min(tiles, -(-PROGRAMS // M), PART_NUMBERS // max(1, numbers))
+    return -(-tiles // max(1, parts))
 
 
 def configuration(C: int, M: int) -> Configuration:
@@ -61,4 +66,4 @@ def configuration(C: int, M: int) -> Configuration:
         return Configuration(
             forward=Blocks(64, 64, 4, 3), backward=Blocks(64, 32, 4, 3), slopes=usual
         )
-    return Configuration(forward=Blocks(64, 64, 4, 3), backward=Blocks(64, 64, 4, 1), slopes=usual)
+    return Configuration(forward=Blocks(64, 64, 4, 3), backward=Blocks(64, 64, 4, 2), slopes=usual)

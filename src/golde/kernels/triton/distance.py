@@ -112,7 +112,7 @@ def launch_backward(
     """Gradients of both sides, padded, core vectors first; these have at most ``WHOLE`` numbers."""
     (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
     geodesic = bool(query.sides.numel())
-    each = stretch(rows_c // blocks.columns, M)
+    each = stretch(rows_c // blocks.columns, M, query.vectors.numel())
     parts = -(-(rows_c // blocks.columns) // each)
     to_q, to_c = _new(grad, parts, M, rows_q, across), _new(grad, M, rows_c, across)
     to_query = _new(grad, parts, M, 2, rows_q) if geodesic else to_q

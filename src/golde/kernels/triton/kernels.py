@@ -189,7 +189,7 @@ def backward_kernel(
         if GEODESIC:
             n = tl.load(of_candidate + columns)[None, :]
             over_n = tl.load(of_candidate + rows_c + columns)[None, :]
-            to_n = tl.zeros((BLOCK_N,), tl.float32)
+            to_n = tl.zeros((BLOCK_B, BLOCK_N), tl.float32)  # summed once, at the end
         for block in range(0, rows_q // BLOCK_B):
             rows = places(block, BLOCK_B, WIDE)
             at_vectors = rows[:, None] * WIDTH + number[None, :]
@@ -202,7 +202,7 @@ def backward_kernel(
                     g, x, root, over_root, a, e_a, from_a, n, over_n, NORM
                 )
                 sum_root, sum_a = tl.sum(by_root, 1) * weight, tl.sum(by_a, 1) * weight
-                to_n += tl.sum(by_n, 0)
+                to_n += by_n
                 if tile > begin:
                     sum_root += tl.load(to_query + rows)
                     sum_a += tl.load(to_query + rows_q + rows)
@@ -217,7 +217,7 @@ def backward_kernel(
             to_others = tl.dot(tl.trans(slope), vectors, to_others, input_precision=PRECISION)
         tl.store(to_c + columns[:, None] * WIDTH + number[None, :], to_others * weight)
         if GEODESIC:
-            tl.store(to_candidate + columns, to_n * weight)
+            tl.store(to_candidate + columns, tl.sum(to_n, 0) * weight)
         tl.debug_barrier()  # what was stored for the queries is read again, perhaps by other threads
 
 
