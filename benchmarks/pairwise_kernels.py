@@ -381,7 +381,7 @@ def main() -> None:
     print(f"{len(jobs)} configurations compiled in {time.monotonic() - begin:.0f} s", flush=True)
     report: dict[str, Any] = provenance(["torch", "triton"])
     report["machine"]["gpu"] = torch.cuda.get_device_name()
-    report |= {"default": configuration(21, 36)._asdict(), "parts": [], "rows": [], "best": []}
+    report |= {"default": configuration(21)._asdict(), "parts": [], "rows": [], "best": []}
     for rows, about in measure_all(jobs, failed, options.repeats, "cuda", begin + options.seconds):
         print("\n".join(table(rows, about)), flush=True)
         report["rows"] += rows

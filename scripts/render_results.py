@@ -125,6 +125,8 @@ def gpu_step(found: dict[str, Any]) -> str:
     """A training step on a GPU, form by form, and the fused form at other sizes."""
 
     def row(name: str, one: dict[str, Any]) -> list[str]:
+        if "failed" in one:
+            return [name, "failed", "", ""]
         return [
             name,
             f"**{one['ms']:.2f} ms**",
@@ -141,10 +143,10 @@ def gpu_step(found: dict[str, Any]) -> str:
         f"{table(['form', *head[1:]], rows)}\n\n{table(['fused, other sizes', *head[1:]], others)}\n\n"
         "A whole step (forward, backward, dense Adam) at the size the paper uses on WN18RR (40,943 "
         "entities, `P10x36 Q13x36`, 1,000 queries, 3,000 shared negatives; 200 of its own for every query "
-        "in the gathered form), on a random graph of that size, with float32-accurate products; the "
-        "compiled form takes some 20 s to compile. Filtered ranking of "
-        f"{ranked['queries']:,} queries among all entities: **{ranked['seconds']:.3f} s**. Medians of "
-        f"{found['settings']['repeats']} steps by device events. {machine['gpu']}; Python "
+        "in the gathered form), on a random graph of that size, with float32-accurate products. Filtered "
+        "ranking of "
+        f"{ranked['queries']:,} queries among all entities: **{ranked['seconds']:.3f} s**. Medians "
+        f"by device events, of {found['settings']['repeats']} steps above. {machine['gpu']}; Python "
         f"{versions['python']}, torch {versions['torch']}, Triton {versions['triton']}; commit "
         f"`{found['commit'][:10]}`; written by `benchmarks/gpu_step.py`."
     )

@@ -121,8 +121,8 @@ class TrainingConfig(_Section):
     log_every: int = Field(default=50, ge=1, description="Steps between log lines.")
     compile: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="Compile the pointwise work of scoring on the CPU (auto: where it saves time) "
-        "and capture the step as one graph on a GPU.",
+        description="On the CPU, compile the pointwise work of scoring; on a GPU, capture the step as one "
+        "graph and compile what leads up to the distance; auto: compile where it saves time.",
     )
     precision: Literal["float32", "float64"] = Field(
         default="float32", description="Type of all parameters."

@@ -20,7 +20,7 @@ POINTERS = {
 
 def compiled(kernel: Any, precision: str, **constants: Any) -> Any:
     """The kernel for these constants, its other arguments being of the usual types."""
-    blocks = configuration(13, 36).backward
+    blocks = configuration(13).backward
     constants |= {"NORM": 2, "PRECISION": precision, "ACCUMULATE": True, "WIDE": False}
     constants |= {"BLOCK_B": blocks.rows, "BLOCK_N": blocks.columns, "BLOCK_C": 32}
     signature, values = {}, {}

@@ -482,7 +482,7 @@ def test_the_benchmark_reports_nothing_that_is_wrong(monkeypatch: pytest.MonkeyP
 
 def test_configurations_are_what_the_hardware_takes() -> None:
     for C in (1, 13, 21, 64, 65, 1601):
-        for blocks in configuration(C, 36):
+        for blocks in configuration(C):
             for side in blocks[:2]:
                 assert side >= 16
                 assert side & (side - 1) == 0

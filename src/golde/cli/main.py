@@ -92,7 +92,7 @@ def main() -> None:
     """Run the command line."""
     # Before torch is imported: threads that wait should sleep, not spin. On a machine with anything
     # else to do, spinning ones take the cores from those that work (seen: ten times slower).
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     # A stream that was closed before the start (`>&-`) is None.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115

@@ -117,7 +117,7 @@ def rank_queries(
     entity, and an (entity, direction) asked several times in a block is scored once.
     """
     if memory_mb is None:
-        memory_mb = MEMORY_MB.get(entity.device.type, MEMORY_MB["cpu"])
+        memory_mb = _memory_mb(entity.device)
     rows, spans = _blocks(entities, memory_mb)
     filters = filters.to(entity.device)
     order = torch.argsort(direction * entities + entity, stable=True)
@@ -131,6 +131,14 @@ def rank_queries(
             progress(min(start + rows, len(order)), len(order))
     better, ties, candidates = found.cpu()
     return Ranks(entity.cpu(), direction.cpu(), answer.cpu(), better, ties, candidates)
+
+
+def _memory_mb(device: torch.device) -> float:
+    """The usual size of a block, but little of what a GPU has left: scoring needs some as well."""
+    if device.type != "cuda":
+        return MEMORY_MB["cpu"]
+    free, _ = torch.cuda.mem_get_info(device)
+    return min(MEMORY_MB["cuda"], free / 2**20 / 16)
 
 
 def _blocks(entities: int, memory_mb: float) -> tuple[int, list[tuple[int, int]]]:

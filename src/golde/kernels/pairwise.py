@@ -26,6 +26,10 @@ FUSED_BLOCKS = 4
 """One fused loop keeps fewer intermediates than a chain of operations, so its blocks are larger."""
 
 
+DEVICE_BLOCK_ELEMENTS = 1 << 26
+"""The same on a GPU, where a block has to keep all of it busy."""
+
+
 class Core(NamedTuple):
     """One side of the distance: the vector that enters the product, and pointwise scalars."""
 
@@ -68,7 +72,8 @@ def pairwise(
                 from golde.kernels.triton.distance import fused_pairwise
 
                 return fused_pairwise(query, candidate, finish, norm)
-            return pairwise_reference(query, candidate, finish, norm)
+            if torch.is_grad_enabled():  # ranking scores far more pairs at once, which need blocks
+                return pairwise_reference(query, candidate, finish, norm)
         inputs = (query.vector, candidate.vector, *query.scalars, *candidate.scalars)
         return _blocked(finish, norm, fused, len(query.scalars), *inputs)
 
@@ -174,6 +179,8 @@ _blocked: Callable[..., Tensor] = _Blocked.apply
 
 def _blocks(q: Tensor, c: Tensor, fused: bool) -> list[slice]:
     elements = BLOCK_ELEMENTS * (FUSED_BLOCKS if fused else 1)
+    if q.device.type != "cpu":
+        elements = DEVICE_BLOCK_ELEMENTS
     rows = max(1, elements // max(1, q.shape[0] * c.shape[1]))
     return [slice(start, start + rows) for start in range(0, q.shape[1], rows)]
 

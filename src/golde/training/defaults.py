@@ -62,8 +62,8 @@ def uses_fused(config: Config, entities: int, device: torch.device) -> bool:
     setting, steps = config.training.compile, config.training.steps or 0
     if setting == "off":
         return False
-    if device.type == "cuda" and setting == "auto":
-        return steps >= STEPS_WORTH_COMPILING and has_triton()
+    if device.type == "cuda":
+        return has_triton() and (setting == "on" or steps >= STEPS_WORTH_COMPILING)
     if setting == "on":
         if not can_fuse():
             raise ConfigError(

@@ -65,8 +65,8 @@ def launch_pack(vectors: Tensor, scalars: Sequence[Tensor], chosen: Configuratio
     if M * padded:
         first, second = [*scalars, vectors, vectors][:2]
         with _on(vectors.device):
-            pack_kernel[(padded // block, M)](
-                vectors, first, second, *packed, rows, padded, C, *vectors.stride(), across,
+            pack_kernel[(padded // block * M,)](
+                vectors, first, second, *packed, M, rows, padded, C, *vectors.stride(), across,
                 SCALARS=len(scalars), BLOCK=block, BLOCK_C=min(across, WHOLE),
             )  # fmt: skip
     return packed
@@ -182,9 +182,9 @@ def launch_paired(
         targets = [found[0], *found, *[found[0]] * 5][:6]
     if M * B:
         with _on(q.device):
-            paired_kernel[(-(-B // PAIRED_ROWS), M)](
+            paired_kernel[(-(-B // PAIRED_ROWS) * M,)](
                 q, c, *(scalars or [q] * 3), q if grad is None else grad, *targets,
-                B, C, *q.stride(), *c.stride(),
+                M, B, C, *q.stride(), *c.stride(),
                 GEODESIC=bool(scalars), NORM=norm, BACKWARD=grad is not None, SCALE=-LOG2_E,
                 WIDTH=width(C), BLOCK=PAIRED_ROWS, BLOCK_C=min(width(C), WHOLE), num_warps=2,
             )  # fmt: skip
@@ -340,5 +340,5 @@ def fused_pairwise(
         raise ValueError(f"queries are {tuple(q.shape)}, candidates {tuple(c.shape)}")
     if onto is not None and (onto.shape != (B, N) or not onto.is_contiguous()):
         raise ValueError(f"the sum can only be added to a contiguous ({B}, {N}) table")
-    chosen = blocks or configuration(C, M)
+    chosen = blocks or configuration(C)
     return _fused(finish, norm, weight, precision, chosen, onto, q, c, *scalars)

@@ -1,9 +1,9 @@
 """The kernels of the fused pairwise distance, and how they come about.
 
 **Packing.** Core vectors and scalars are first copied into blocks that need no bounds: (M, rows, width)
-with rows a multiple of every tile's and width a power of two, vectors padded with 0 and scalars with 1,
-which every finish survives. On the way ``Geodesic.sides`` is worked out. Copying is next to nothing, and
-the loops below then neither mask nor convert.
+with rows a multiple of every tile's and width a power of two (or a multiple of ``WHOLE``), vectors
+padded with 0 and scalars with 1, which every finish survives. On the way ``Geodesic.sides`` is worked
+out. Copying is next to nothing, and the loops below then neither mask nor convert.
 
 **Forward.** A program owns a tile of the table. For one component after another it multiplies the core
 vectors of its queries and candidates, finishes the product into distances without leaving registers,
@@ -16,7 +16,7 @@ forward pass: x is multiplied out again, tile by tile, once for both sides. A pr
 the candidates of *one* component and walks over all queries for each tile of it. What it finds for the
 candidates is complete; its share of the queries' gradients goes to a block of its own, and the blocks of
 all stretches are added up afterwards: no atomics, and two runs agree to the bit. The gradient is linear
-in g, so a weight on the whole sum is applied once, at the end.
+in g, so a weight on the whole sum is applied to what is stored, not pair by pair.
 
 **Long core vectors** (more than ``WHOLE`` numbers) are walked through in pieces, and their gradients do
 not fit into registers. There one kernel forms the slopes of one component as a B×N table, with sums of
@@ -61,12 +61,12 @@ def places(block, BLOCK: tl.constexpr, WIDE: tl.constexpr):
 
 @jit
 def pack_kernel(
-    vectors, first, second, packed, sides, rows, padded, C, by_m, by_row, by_number, WIDTH,
+    vectors, first, second, packed, sides, M, rows, padded, C, by_m, by_row, by_number, WIDTH,
     SCALARS: tl.constexpr, BLOCK: tl.constexpr, BLOCK_C: tl.constexpr, SCALE: tl.constexpr = -LOG2_E,
 ):  # fmt: skip
     """Copy one side into its padded blocks: SCALARS is 2 for queries √β and a, 1 for candidates n, or 0."""
-    m = tl.program_id(1).to(tl.int64)
-    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = (tl.program_id(0) % M).to(tl.int64)
+    row = (tl.program_id(0) // M) * BLOCK + tl.arange(0, BLOCK)
     inside = row < rows
     for start in range(0, WIDTH, BLOCK_C):
         number = start + tl.arange(0, BLOCK_C)
@@ -146,8 +146,8 @@ def forward_kernel(
             of_candidate += 2 * rows_c
         else:
             total += root_value(x, NORM)
-        q += rows_q * WIDTH
-        c += rows_c * WIDTH
+        q += tl.cast(rows_q, tl.int64) * WIDTH
+        c += tl.cast(rows_c, tl.int64) * WIDTH
     total *= weight
     inside = (rows < B)[:, None] & (columns < N)[None, :]
     at = out + rows[:, None] * N + columns[None, :]
@@ -261,7 +261,7 @@ def load_rows(pointer, rows, numbers, by_row, by_number, ROWS, C):
 
 @jit
 def paired_kernel(
-    q, c, root, a, n, grad, out, to_q, to_c, to_root, to_a, to_n, rows, C,
+    q, c, root, a, n, grad, out, to_q, to_c, to_root, to_a, to_n, M, rows, C,
     by_qm, by_qb, by_qc, by_cm, by_cb, by_cc,
     GEODESIC: tl.constexpr, NORM: tl.constexpr, BACKWARD: tl.constexpr, SCALE: tl.constexpr,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, BLOCK_C: tl.constexpr,
@@ -270,8 +270,8 @@ def paired_kernel(
 
     Gradients of vectors are contiguous, (M, rows, C), as are the scalars of both sides, (M, rows).
     """
-    m = tl.program_id(1).to(tl.int64)
-    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    m = (tl.program_id(0) % M).to(tl.int64)
+    row = (tl.program_id(0) // M).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = row < rows
     q += m * by_qm
     c += m * by_cm

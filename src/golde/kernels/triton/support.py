@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from functools import cache
 from importlib.util import find_spec
 
@@ -25,7 +26,7 @@ def supports(finish: Finish, dtype: torch.dtype, device: torch.device) -> bool:
 
 
 def has_triton() -> bool:
-    """Whether fused kernels are wanted and can be had: Triton is there (extra: kernels).
+    """Whether fused kernels are wanted and can be had: Triton (extra: kernels) and a GPU that takes them.
 
     ``GOLDE_KERNELS=plain`` says that they are not wanted: everything then takes its plain form.
     """
@@ -34,4 +35,19 @@ def has_triton() -> bool:
 
 @cache
 def _installed() -> bool:
-    return find_spec("triton") is not None
+    """Triton is there and, where there is a GPU, has tried one kernel: it needs a C compiler."""
+    if find_spec("triton") is None:
+        return False
+    if not torch.cuda.is_available():
+        return True
+    if torch.version.hip is not None or torch.cuda.get_device_capability() < (8, 0):
+        return False
+    from golde.kernels.triton.negatives import known_pairs
+
+    one = torch.zeros(1, dtype=torch.int64, device="cuda")
+    try:
+        known_pairs(one, one, one, one, one, one.bool())
+    except Exception as error:  # whatever is missing: the plain form works everywhere
+        warnings.warn(f"fused kernels cannot be compiled here: {error}", stacklevel=2)
+        return False
+    return True
