@@ -90,8 +90,9 @@ for _module in (demo, train, evaluate, ask, runs, data):
 
 def main() -> None:
     """Run the command line."""
-    # Before torch is imported: threads that wait should sleep, not spin. On a machine with anything
-    # else to do, spinning ones take the cores from those that work (seen: ten times slower).
+    # Before torch is imported: threads that wait spin for some ten microseconds, then sleep. Spinning
+    # on takes the cores from others that work on a busy machine (seen: thirty times slower), sleeping at
+    # once costs more than most operations (three times slower on a quiet one).
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     # A stream that was closed before the start (`>&-`) is None.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
