@@ -113,7 +113,7 @@ def least_distance(model: GoldE, point: Tensor) -> float:
     root = group.maps(torch.tensor([0])).beta[0].sqrt()  # (M,)
     rapidity = point.view(group.count, -1).norm(dim=-1) / root
     floor = (DISTANCE_FLOOR / 4) ** 0.5 * rapidity.exp()
-    return float((2 * root * floor.asinh()).sum())
+    return float((2 * root * floor.asinh()).sum().detach())
 
 
 @pytest.mark.parametrize("signature", SPACES)
