@@ -121,15 +121,15 @@ def test_on_a_deep_tree_eight_hyperbolic_numbers_beat_eight_euclidean(tmp_path: 
 def test_on_a_deep_tree_hyperbolic_planes_beat_euclidean_ones_under_the_default_loss(
     seed: int, tmp_path: Path
 ) -> None:
-    """Eight numbers either way; the rival may take either exponent, and all train to the end."""
+    """Eight numbers either way, the same settings, trained to the end."""
     graph = synthetic.tree(depth=8, branching=2, seed=seed)
     mrr = {}
-    for signature, norm in (("Q3x4", 1), ("E2x4", 1), ("E2x4", 2)):  # Q3 stores 2 numbers
+    for signature in ("Q3x4", "E2x4"):  # Q3 stores 2 numbers
         config = Config().with_values(
-            model={"signature": signature, "norm": norm},
+            model={"signature": signature},
             training={"learning_rate": 0.1, "steps": 2000, "patience": 20, "seed": seed},
         )
-        model = train(graph, tmp_path / f"{signature}-{norm}", config).load_model()
+        model = train(graph, tmp_path / signature, config).load_model()
         assert model.entity.shape[1] == 8
-        mrr[signature, norm] = held_out_ranks(model, graph).reciprocal().mean()
-    assert mrr["Q3x4", 1] > max(mrr["E2x4", 1], mrr["E2x4", 2]) + 0.05
+        mrr[signature] = held_out_ranks(model, graph).reciprocal().mean()
+    assert mrr["Q3x4"] > mrr["E2x4"] + 0.05
