@@ -4,7 +4,7 @@ Forms of one and the same step, at the size the paper uses on WN18RR, on a rando
 
 - gathered: every query with 200 negatives of its own, gathered row by row, as most code does it;
 - plain: shared negatives, products and distances in PyTorch operations;
-- plain compiled: the same with the distance through ``torch.compile``;
+- plain compiled: the same with the distance, and what leads up to it, through ``torch.compile``;
 - fused: the distance, the masks and the loss as kernels, the step captured as one graph;
 - fused compiled: the same, and what leads up to the distance compiled too.
 

@@ -32,7 +32,7 @@ ARROWS: dict[str, set[str]] = {
 
 FREE = {"cli", "__init__", "__main__"}
 CORE = {"numpy", "pydantic", "rich", "safetensors", "tomli_w", "torch", "typer"}
-EXTRAS = ("pyarrow", "pyoxigraph", "matplotlib", "tensorboard")
+EXTRAS = ("pyarrow", "pyoxigraph", "matplotlib", "tensorboard", "triton")
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
 

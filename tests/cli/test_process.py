@@ -17,7 +17,7 @@ from golde.cli.main import app
 
 Golde = Callable[..., Any]
 
-COMMAND = (sys.executable, "-m", "golde.cli.main")
+COMMAND = (sys.executable, "-m", "golde")
 
 
 def test_help_is_quick() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golde.errors import ConfigError
-from golde.geometry import Grouping, Hyperbolic
+from golde.geometry import Grouping, Hyperbolic, present
 from golde.geometry.constraints import POSITIVE_RANGE, positive
 from golde.geometry.reflections import orth_apply, orth_matrix
 from golde.geometry.rotation import Rotation
@@ -82,17 +82,18 @@ def test_boost_on_the_left_is_a_boost_after_the_rotation() -> None:
     sizes=st.lists(st.integers(0, 70), min_size=1, max_size=6).filter(any),
     K=st.sampled_from((1, 2, 3, 8)),
     M=st.integers(1, 2),
+    fixed=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_grouped_queries_each_get_their_own_map(
-    sizes: list[int], K: int, M: int, seed: int
+    sizes: list[int], K: int, M: int, fixed: bool, seed: int
 ) -> None:
-    """Relations without queries, full tiles, half-empty ones: always ``G_r x_b``, gradients too."""
+    """Relations without queries, full tiles, half-empty and empty ones: always ``G_r x_b``, gradients too."""
     index = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
     index = index[torch.randperm(len(index), generator=seeded(seed))]
     G = normal(len(sizes), M, K, K, seed=seed + 1).requires_grad_()
     x = normal(len(index), M, K, seed=seed + 2).requires_grad_()
-    actual = Grouping(index, len(sizes), K).apply(G, x)
+    actual = Grouping(index, len(sizes), K, fixed=fixed).apply(G, x)
     expected = torch.einsum("bmij,bmj->bmi", G[index], x)
     weight = normal(*x.shape, seed=seed + 3)
     torch.testing.assert_close(actual, expected)
@@ -100,6 +101,22 @@ def test_grouped_queries_each_get_their_own_map(
         torch.autograd.grad((weight * actual).sum(), (G, x)),
         torch.autograd.grad((weight * expected).sum(), (G, x)),
     )
+
+
+@given(
+    direction=st.lists(st.integers(0, 8), min_size=1, max_size=30),
+    directions=st.integers(9, 40),
+    fixed=st.booleans(),
+)
+def test_every_query_finds_its_direction_among_those_present(
+    direction: list[int], directions: int, fixed: bool
+) -> None:
+    """More directions than queries and fewer; a fixed number depends on the sizes alone."""
+    asked = torch.tensor(direction)
+    found, which = present(asked, directions, fixed=fixed)
+    assert torch.equal(found[which], asked)
+    count = min(directions, len(direction)) if fixed else len(set(direction))
+    assert len(found) == count
 
 
 def test_short_rows_stay_accurate_in_float32() -> None:

@@ -1,4 +1,4 @@
-"""Compile every kernel for a Hopper GPU, as ``test_triton`` runs it in a process without the interpreter."""
+"""Compile the distance's kernels for a Hopper GPU; ``test_triton`` runs it outside the interpreter."""
 
 from __future__ import annotations
 

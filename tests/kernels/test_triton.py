@@ -405,15 +405,14 @@ def test_where_it_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     class Other(Root):
         """Its value may be another."""
 
-    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     cuda, cpu = torch.device("cuda"), torch.device("cpu")
     assert supports(Root(), torch.float32, cuda)
     assert supports(Geodesic(), torch.float32, cuda)
     assert not supports(Other(), torch.float32, cuda)
     assert not supports(Root(), torch.float64, cuda)
     assert not supports(Root(), torch.float32, cpu)
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
-    assert supports(Root(), torch.float32, cpu)
+    monkeypatch.setenv("GOLDE_KERNELS", "plain")
+    assert not supports(Root(), torch.float32, cuda)
 
 
 def test_mistakes_are_named() -> None:
@@ -442,7 +441,7 @@ import golde.kernels.triton.distance
 
 
 @pytest.mark.slow
-def test_every_kernel_compiles_for_a_gpu(tmp_path: Path) -> None:
+def test_the_kernels_of_the_distance_compile_for_a_gpu(tmp_path: Path) -> None:
     """No GPU is needed for that; it shows what the interpreter lets pass and a GPU would not."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     script = Path(__file__).with_name("compile_kernels.py")

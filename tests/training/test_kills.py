@@ -18,7 +18,7 @@ from golde.data import synthetic
 
 pytestmark = pytest.mark.slow
 
-GOLDE = [sys.executable, "-c", "from golde.cli.main import main; main()"]
+GOLDE = [sys.executable, "-m", "golde"]
 SETTINGS = {
     "model.signature": "P4x2 Q5x2",
     "training.steps": 600,

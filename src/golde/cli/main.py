@@ -101,7 +101,3 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):  # a terminal that lacks a character shows "?" for it
             stream.reconfigure(errors="replace")
     app()
-
-
-if __name__ == "__main__":
-    main()

@@ -23,10 +23,14 @@ PyTorch leaves the batched routine for a plain loop, several times slower."""
 class Grouping:
     """Which of ``count`` relations each query uses, and the tiles that suit K×K maps of them.
 
-    On a GPU there are as many tiles as there can be, some of them empty, so that nothing waits.
+    With ``fixed`` (by default on a GPU) there are as many tiles as there can be, some of them empty, so
+    that nothing waits.
     """
 
-    def __init__(self, index: Tensor, count: int, dimension: int) -> None:
+    def __init__(
+        self, index: Tensor, count: int, dimension: int, *, fixed: bool | None = None
+    ) -> None:
+        fixed = index.device.type != "cpu" if fixed is None else fixed
         self.index = index  # (B,)
         self.width = _width(len(index) // max(1, count), dimension)
         queries = torch.arange(len(index), device=index.device)
@@ -39,7 +43,7 @@ class Grouping:
         place[order] = queries
         rank = place - (sizes.cumsum(0) - sizes)[index]  # among the queries of its relation
         most = (len(index) + count * (self.width - 1)) // self.width
-        total = int(tiles.sum()) if index.device.type == "cpu" else most
+        total = most if fixed else int(tiles.sum())
         number = torch.arange(total, device=index.device)
         # (T,) relation of each tile; an empty tile at the end takes the last
         self.relation = torch.searchsorted(ends, number, right=True).clamp_(max=count - 1)
@@ -68,13 +72,16 @@ def _width(mean: int, dimension: int) -> int:
     return min(MAX_WIDTH, quick if mean < quick <= 2 * mean else mean)
 
 
-def present(direction: Tensor, directions: int) -> tuple[Tensor, Tensor]:
+def present(
+    direction: Tensor, directions: int, *, fixed: bool | None = None
+) -> tuple[Tensor, Tensor]:
     """The directions that maps are needed of, and which of those each query (B,) uses.
 
-    Those that occur; on a GPU, where counting them would wait, all of them if they are few and else
-    as many as can occur.
+    Those that occur; with ``fixed`` (by default on a GPU, where counting them would wait) all of them if
+    they are few and else as many as can occur.
     """
-    if direction.device.type == "cpu":
+    fixed = direction.device.type != "cpu" if fixed is None else fixed
+    if not fixed:
         found, which = torch.unique(direction, return_inverse=True)
         return found, which
     if directions <= len(direction):

@@ -55,8 +55,8 @@ class Root:
 def _complement(b: Tensor) -> Tensor:
     """``1 − e^{−b}`` for b ≥ 0, exact at small b too.
 
-    Compiled code takes ``expm1(x)`` for ``exp(x) − 1``, so a series replaces it there; the first term
-    left out is below 2e-8 of the sum.
+    Compiled code takes ``expm1(x)`` for ``exp(x) − 1``, so a series replaces it there in float32; the
+    first term left out is below 2e-8 of the sum.
     """
     if not torch.compiler.is_compiling() or b.dtype != torch.float32:
         return -torch.expm1(-b)

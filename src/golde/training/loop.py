@@ -72,8 +72,8 @@ def train(
 
     ``watch`` is called at every log interval and after every validation. When ``should_stop`` turns
     true a checkpoint is written and ``StoppedError`` raised; ``resume=True`` goes on from the newest
-    checkpoint, or from the beginning when there is none, and ends bit for bit where an uninterrupted
-    run ends. A run that is resumed without a ``config`` keeps the one it was started with.
+    checkpoint, or from the beginning when there is none, and ends where an uninterrupted run ends, bit
+    for bit on a CPU. A run that is resumed without a ``config`` keeps the one it was started with.
     """
     if not len(graph.train):
         raise GoldeError("the graph has no training facts; nothing can be learned from it")

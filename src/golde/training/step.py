@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding
 
 from golde.config import TrainingConfig
+from golde.geometry import gather
 from golde.models import GoldE
 from golde.training.losses import Adversarial, Softmax, cross_entropy, self_adversarial
 from golde.training.regularisers import penalty
@@ -42,7 +42,6 @@ def step_loss(model: GoldE, sampler: Sampler, config: TrainingConfig) -> Tensor:
             label_smoothing=config.label_smoothing,
         )
     if config.regulariser != "none":
-        # Unlike that of indexing, the gradient of embedding adds up in a fixed order.
-        rows = embedding(torch.cat((batch.entity, batch.answer)), model.entity)
+        rows = gather(model.entity, torch.cat((batch.entity, batch.answer)))
         loss = loss + config.regulariser_weight * penalty(config.regulariser, rows)
     return loss

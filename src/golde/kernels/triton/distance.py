@@ -32,7 +32,6 @@ from golde.kernels.triton.kernels import (
     paired_kernel,
     slopes_kernel,
 )
-from golde.kernels.triton.pointwise import LOG2_E
 
 PRECISIONS = ("ieee", "tf32x3", "tf32")
 """Of the products: float32; three TF32 products, nearly as exact; one, which is not."""
@@ -185,7 +184,7 @@ def launch_paired(
             paired_kernel[(-(-B // PAIRED_ROWS) * M,)](
                 q, c, *(scalars or [q] * 3), q if grad is None else grad, *targets,
                 M, B, C, *q.stride(), *c.stride(),
-                GEODESIC=bool(scalars), NORM=norm, BACKWARD=grad is not None, SCALE=-LOG2_E,
+                GEODESIC=bool(scalars), NORM=norm, BACKWARD=grad is not None,
                 WIDTH=width(C), BLOCK=PAIRED_ROWS, BLOCK_C=min(width(C), WHOLE), num_warps=2,
             )  # fmt: skip
     return found

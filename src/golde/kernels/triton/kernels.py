@@ -263,8 +263,8 @@ def load_rows(pointer, rows, numbers, by_row, by_number, ROWS, C):
 def paired_kernel(
     q, c, root, a, n, grad, out, to_q, to_c, to_root, to_a, to_n, M, rows, C,
     by_qm, by_qb, by_qc, by_cm, by_cb, by_cc,
-    GEODESIC: tl.constexpr, NORM: tl.constexpr, BACKWARD: tl.constexpr, SCALE: tl.constexpr,
-    WIDTH: tl.constexpr, BLOCK: tl.constexpr, BLOCK_C: tl.constexpr,
+    GEODESIC: tl.constexpr, NORM: tl.constexpr, BACKWARD: tl.constexpr, WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr, BLOCK_C: tl.constexpr, SCALE: tl.constexpr = -LOG2_E,
 ):  # fmt: skip
     """``out[m, b] = d_m(q_b, c_b)^norm``, or with ``BACKWARD`` all gradients under ``grad`` (rows,).
 

@@ -16,13 +16,9 @@ KNOWN = (Root, Geodesic)
 
 
 def supports(finish: Finish, dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether ``fused_pairwise`` can take tensors of this kind: float32 on a GPU, a known finish.
-
-    ``TRITON_INTERPRET=1``, set before Triton is first imported, adds the CPU: slowly, for tests.
-    """
-    places = ("cuda", "cpu") if os.environ.get("TRITON_INTERPRET") == "1" else ("cuda",)
+    """Whether ``fused_pairwise`` is the form for tensors of this kind: float32 on a GPU, a known finish."""
     known = type(finish) in KNOWN and dtype == torch.float32
-    return known and device.type in places and has_triton()
+    return known and device.type == "cuda" and has_triton()
 
 
 def has_triton() -> bool:
