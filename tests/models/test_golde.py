@@ -80,8 +80,11 @@ def test_pair_scores_are_gathered_scores(name: str, reciprocal: bool) -> None:
     forward = direction < RELATIONS
     triples = torch.stack((entity, direction, answer), 1)[forward]
     torch.testing.assert_close(model.score_triples(triples), expected[forward])
-    (own,), shared = model.score_batch(entity, direction, [answer], candidates)
-    torch.testing.assert_close((own, shared), (expected, table[:, candidates]))
+    rows = model.entity[torch.cat((entity, answer, candidates))]
+    parts = model.score_batch(rows, entity, direction, answer, candidates, own=True)
+    loops = table[torch.arange(len(entity)), entity]
+    torch.testing.assert_close(parts, (expected, loops, table[:, candidates]))
+    assert model.score_batch(rows, entity, direction, answer, candidates, own=False)[1] is None
 
 
 @everything

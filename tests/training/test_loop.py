@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +130,11 @@ def test_training_leaves_the_figures_of_the_facts_it_validated(
 def poison(monkeypatch: pytest.MonkeyPatch, at: int, what: str) -> None:
     """The loss, its gradient or a parameter goes wrong in the given step."""
 
-    def poisoned(model: Any, sampler: Any, config: Any) -> Tensor:
-        loss = step_loss(model, sampler, config)
-        if sampler.step + 1 != at:
+    steps = count(1)
+
+    def poisoned(model: Any, rows: Any, draw: Any, config: Any) -> Tensor:
+        loss = step_loss(model, rows, draw, config)
+        if next(steps) != at:
             return loss
         if what == "loss":
             return loss * torch.nan

@@ -129,25 +129,33 @@ class GoldE(nn.Module):
         return scores
 
     def score_batch(
-        self, entity: Tensor, direction: Tensor, answers: list[Tensor], candidates: Tensor
-    ) -> tuple[list[Tensor], Tensor]:
-        """Scores of each query's own ``answers`` (B,) each, and of the shared candidates (B, N).
+        self,
+        rows: Tensor,
+        entity: Tensor,
+        direction: Tensor,
+        answer: Tensor,
+        candidates: Tensor,
+        *,
+        own: bool,
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Scores of answers (B,), if asked for of the queries' own entities (B,), of candidates (B, N).
 
-        All rows are gathered at once: every gather has a gradient as large as the entity table.
+        ``rows`` (2B + N, numbers) are those of the entities, the answers and the candidates, gathered
+        by the caller at once: every gather from the table has a gradient as large as the table.
         """
-        parts = [entity, *answers, candidates]
-        rows = gather(self.entity, torch.cat(parts)).split([len(part) for part in parts])
-        cores = self._compiled_cores if self.fused and entity.is_cuda else self._cores
-        queries, (*own_cores, shared_cores) = cores(rows, direction)
-        own = [self._score_own(queries, part) for part in own_cores]
-        shared = self._score_all(queries, shared_cores)
+        parts = rows.split([len(entity), len(answer), len(candidates)])
+        cores = self._compiled_cores if self.fused and rows.is_cuda else self._cores
+        queries, (of_answer, of_candidates, *of_own) = cores(
+            parts[0], direction, [*parts[1:], *parts[: int(own)]]
+        )
+        positive = self._score_own(queries, of_answer)
+        loops = self._score_own(queries, of_own[0]) if own else None
+        shared = self._score_all(queries, of_candidates)
         if self.config.bias:
-            own = [
-                scores + self._bias(entity, direction, answer)
-                for scores, answer in zip(own, answers, strict=True)
-            ]
+            positive = positive + self._bias(entity, direction, answer)
+            loops = None if loops is None else loops + self._bias(entity, direction, entity)
             shared = shared + self._bias(entity.unsqueeze(1), direction.unsqueeze(1), candidates)
-        return own, shared
+        return positive, loops, shared
 
     def score_triples(self, triples: Tensor) -> Tensor:
         """The score of each (head, relation, tail), in the forward direction, (n,)."""
@@ -155,10 +163,10 @@ class GoldE(nn.Module):
         return self.score_pairs(head, relation, tail)
 
     def _cores(
-        self, rows: Sequence[Tensor], direction: Tensor
+        self, heads: Tensor, direction: Tensor, others: Sequence[Tensor]
     ) -> tuple[list[Core], list[list[Core]]]:
-        """The query side of the first rows and the candidate side of all others."""
-        return self.queries(rows[0], direction), [self.candidates(part) for part in rows[1:]]
+        """The query side of the heads and the candidate side of all others."""
+        return self.queries(heads, direction), [self.candidates(part) for part in others]
 
     @cached_property
     def _compiled_cores(self) -> Callable[..., tuple[list[Core], list[list[Core]]]]:

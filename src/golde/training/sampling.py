@@ -31,6 +31,19 @@ class Candidates(NamedTuple):
     masked: Tensor  # (B, N): a known fact, or a repeated draw
 
 
+class Draw(NamedTuple):
+    """All that a step draws."""
+
+    batch: Batch
+    candidates: Candidates
+    own_masked: Tensor  # (B,): the query's own entity is a known answer
+
+    @property
+    def entities(self) -> Tensor:
+        """Whose rows the step needs, (2B + N,): the entities asked about, their answers, the candidates."""
+        return torch.cat((self.batch.entity, self.batch.answer, self.candidates.entity))
+
+
 def directed(triples: Tensor, relations: int) -> Tensor:
     """Every fact asked both ways: columns entity, direction, answer as (3, 2n)."""
     head, relation, tail = triples.unbind(1)
@@ -87,6 +100,11 @@ class Sampler:
         self.step.fill_(step)
         self._start.fill_(start)
         return self
+
+    def draw(self) -> Draw:
+        """Everything at once."""
+        batch = self.batch()
+        return Draw(batch, self.candidates(batch), self.own_masked(batch))
 
     def batch(self) -> Batch:
         """The next batch of an endless stream of reshuffled epochs."""

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from golde.config import TrainingConfig
-from golde.geometry import gather
 from golde.models import GoldE
 from golde.training.losses import Adversarial, Softmax, cross_entropy, self_adversarial
 from golde.training.regularisers import penalty
-from golde.training.sampling import Sampler
+from golde.training.sampling import Draw
 
 
-def step_loss(model: GoldE, sampler: Sampler, config: TrainingConfig) -> Tensor:
-    """The loss of the sampler's step, a function of the parameters, the seed and the step alone."""
-    batch = sampler.batch()
-    candidates = sampler.candidates(batch)
-    answers = [batch.answer]
-    if config.query_as_negative:
-        # Also where it was drawn: the entity a map moves least is the hardest negative there is, and
-        # counting it on top of the shared ones keeps it from outranking true answers.
-        answers.append(batch.entity)
-    (positive, *own), negative = model.score_batch(
-        batch.entity, batch.direction, answers, candidates.entity
+def step_loss(model: GoldE, rows: Tensor, draw: Draw, config: TrainingConfig) -> Tensor:
+    """The loss of a draw, given the rows of its ``entities``."""
+    batch, candidates, own_masked = draw
+    # The query's own entity, also where it was drawn: what a map moves least is the hardest negative
+    # there is, and counting it on top of the shared ones keeps it from outranking true answers.
+    positive, own, negative = model.score_batch(
+        rows,
+        batch.entity,
+        batch.direction,
+        batch.answer,
+        candidates.entity,
+        own=config.query_as_negative,
     )
     parts = [(negative, candidates.masked)]
-    if own:
-        parts.append((own[0].unsqueeze(1), sampler.own_masked(batch).unsqueeze(1)))
+    if own is not None:
+        parts.append((own.unsqueeze(1), own_masked.unsqueeze(1)))
     if config.loss == "self-adversarial":
         margin, temperature = model.margin, config.temperature
         reduced = Adversarial.merge(
@@ -42,6 +41,6 @@ def step_loss(model: GoldE, sampler: Sampler, config: TrainingConfig) -> Tensor:
             label_smoothing=config.label_smoothing,
         )
     if config.regulariser != "none":
-        rows = gather(model.entity, torch.cat((batch.entity, batch.answer)))
-        loss = loss + config.regulariser_weight * penalty(config.regulariser, rows)
+        facts = rows[: 2 * len(batch.entity)]
+        loss = loss + config.regulariser_weight * penalty(config.regulariser, facts)
     return loss

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from golde.config import TrainingConfig
+from golde.geometry import gather
 from golde.models import GoldE
 from golde.training.sampling import Sampler
 from golde.training.step import step_loss
@@ -66,7 +67,9 @@ class Update:
 
     def _step(self) -> Outcome:
         self.optimiser.zero_grad()
-        loss = step_loss(self.model, self.sampler, self.config)
+        draw = self.sampler.draw()
+        rows = gather(self.model.entity, draw.entities)
+        loss = step_loss(self.model, rows, draw, self.config)
         loss.backward()
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients)
