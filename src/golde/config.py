@@ -122,7 +122,7 @@ class TrainingConfig(_Section):
     compile: Literal["auto", "on", "off"] = Field(
         default="auto",
         description="On the CPU, compile the pointwise work of scoring; on a GPU, capture the step as one "
-        "graph and compile what leads up to the distance; auto: compile where it saves time.",
+        "graph; auto: compile where it saves time.",
     )
     precision: Literal["float32", "float64"] = Field(
         default="float32", description="Type of all parameters."

@@ -47,7 +47,7 @@ class Hyperbolic(nn.Module):
         self.b = nn.Parameter(torch.zeros(relations, count, self.numbers))
         self.free_beta = nn.Parameter(torch.zeros(relations, count))
 
-    def maps(self, relation: Tensor) -> HyperbolicMap:
+    def maps(self, relation: Tensor | None) -> HyperbolicMap:
         """``Orth_Q(U_r, b_r)`` and ``β_r`` of each relation (Prop. 3.4, Eq. 12)."""
         Q = self.rotation.matrices(relation)
         b = gather(self.b, relation)

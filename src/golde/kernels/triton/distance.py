@@ -98,7 +98,16 @@ def launch_forward(
         )  # fmt: skip
 
 
-def launch_backward(
+class Parts(NamedTuple):
+    """Gradients as the backward kernel leaves them: those of queries in parts to be added up."""
+
+    to_q: Tensor  # (parts, M, padded rows, padded numbers)
+    to_c: Tensor  # (M, padded rows, padded numbers)
+    to_query: Tensor  # (parts, M, 2, padded rows), if there are scalars
+    to_candidate: Tensor  # (M, padded rows), if there are scalars
+
+
+def launch_parts(
     query: Packed,
     candidate: Packed,
     norm: int,
@@ -107,8 +116,8 @@ def launch_backward(
     *,
     precision: str,
     blocks: Blocks,
-) -> tuple[list[Tensor], list[Tensor]]:
-    """Gradients of both sides, padded, core vectors first; these have at most ``WHOLE`` numbers."""
+) -> Parts:
+    """Gradients of both sides, padded, for core vectors of at most ``WHOLE`` numbers."""
     (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
     geodesic = bool(query.sides.numel())
     each = stretch(rows_c // blocks.columns, M, query.vectors.numel())
@@ -123,10 +132,25 @@ def launch_backward(
             GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
             WIDTH=across, **_launch(blocks),
         )  # fmt: skip
-    of_query, of_candidate = [to_q.sum(0)], [to_c]
-    if geodesic:
-        of_query += to_query.sum(0).unbind(1)
-        of_candidate += [to_candidate]
+    return Parts(to_q, to_c, to_query, to_candidate)
+
+
+def launch_backward(
+    query: Packed,
+    candidate: Packed,
+    norm: int,
+    weight: float,
+    grad: Tensor,
+    *,
+    precision: str,
+    blocks: Blocks,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The same added up, core vectors first."""
+    found = launch_parts(query, candidate, norm, weight, grad, precision=precision, blocks=blocks)
+    of_query, of_candidate = [found.to_q.sum(0)], [found.to_c]
+    if query.sides.numel():
+        of_query += found.to_query.sum(0).unbind(1)
+        of_candidate += [found.to_candidate]
     return of_query, of_candidate
 
 

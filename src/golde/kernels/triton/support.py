@@ -8,6 +8,7 @@ from functools import cache
 from importlib.util import find_spec
 
 import torch
+from torch import Tensor
 
 from golde.kernels.finish import Finish, Geodesic, Root
 
@@ -19,6 +20,11 @@ def supports(finish: Finish, dtype: torch.dtype, device: torch.device) -> bool:
     """Whether ``fused_pairwise`` is the form for tensors of this kind: float32 on a GPU, a known finish."""
     known = type(finish) in KNOWN and dtype == torch.float32
     return known and device.type == "cuda" and has_triton()
+
+
+def fuses(tensor: Tensor) -> bool:
+    """Whether kernels are the form for work on such a tensor."""
+    return tensor.is_cuda and tensor.dtype == torch.float32 and has_triton()
 
 
 def has_triton() -> bool:
