@@ -30,6 +30,7 @@ from golde.kernels.triton.distance import (
     _on,
     launch_forward,
     launch_parts,
+    new_packed,
 )
 from golde.kernels.triton.groups import KINDS, Group
 
@@ -95,10 +96,7 @@ class _Launch:
         """Pack the queries; their distances to answers and themselves go to ``paired`` (M, 2, B)."""
         M, K, B = self.group.M, self.group.K, self.B
         sides = 5 if self.group.letter == "Q" else 0
-        packed = Packed(
-            _new(self.rows, M, self.padded_q, self.across),
-            _new(self.rows, M, sides, self.padded_q),
-        )
+        packed = new_packed(self.rows, M, self.padded_q, self.across, sides, self.precision)
         count = len(self.tiles.relation)
         with _on(self.rows.device):
             query_kernel[((count + 1) * M,)](
@@ -112,15 +110,13 @@ class _Launch:
         """Pack the candidates."""
         M, K = self.group.M, self.group.K
         sides = 2 if self.group.letter == "Q" else 0
-        packed = Packed(
-            _new(self.rows, M, self.padded_c, self.across),
-            _new(self.rows, M, sides, self.padded_c),
-        )
+        packed = new_packed(self.rows, M, self.padded_c, self.across, sides, self.precision)
         if self.N:
             with _on(self.rows.device):
                 candidate_kernel[(-(-self.padded_c // CANDIDATES) * M,)](
-                    self.rows[2 * self.B :], *packed, M, self.N, self.padded_c, self.rows.stride(0), K,
-                    **self.shape, BLOCK=CANDIDATES, num_warps=4,
+                    self.rows[2 * self.B :], *packed,
+                    M, self.N, self.padded_c, self.rows.stride(0), K,
+                    **self.shape, PRECISION=self.precision, BLOCK=CANDIDATES, num_warps=4,
                 )  # fmt: skip
         return packed
 
@@ -134,30 +130,33 @@ class _Launch:
     def backward(
         self, query: Packed, candidate: Packed, grad: Tensor, to_paired: Tensor, to_rows: Tensor
     ) -> list[Tensor]:
-        """Gradients of rows into ``to_rows``, and of the maps; ``grad`` (B, N), ``to_paired`` (2, B)."""
+        """Gradients of rows into ``to_rows``, and of the maps, which are returned.
+
+        ``grad`` is that of the shared scores, padded; ``to_paired`` (1 or 2, B) that of the others.
+        """
         M, K, B = self.group.M, self.group.K, self.B
         to_rows = to_rows[:, self.column :]
         if self.N:
-            fitting = pad(grad, (0, self.padded_c - self.N, 0, self.padded_q - B)).contiguous()
-            to_q, to_c, to_query, to_candidate = launch_parts(
-                query, candidate, self.norm, -self.group.weight, fitting,
+            parts = launch_parts(
+                query, candidate, self.norm, -self.group.weight, grad,
                 precision=self.precision, blocks=self.chosen.backward,
             )  # fmt: skip
+            to_q, to_query = parts.to_q.sum(0), parts.to_query.sum(0)
         else:
-            to_q = to_query = query.vectors[:0]
+            to_q, to_query = torch.zeros_like(query.vectors), torch.zeros_like(query.sides)
         tiles, count = len(self.tiles.relation), len(self.tiles.first) - 1
         shares = _new(self.rows, tiles, M * (K * K + K + 1))
         found = [torch.empty_like(given) for given in self.maps]
         with _on(self.rows.device):
             if self.N:
                 candidate_backward_kernel[(-(-self.N // CANDIDATES) * M,)](
-                    self.rows[2 * B :], to_c, to_candidate, to_rows[2 * B :],
+                    self.rows[2 * B :], parts.to_c, parts.to_candidate, to_rows[2 * B :],
                     M, self.N, self.padded_c, self.rows.stride(0), K,
                     **self.shape, BLOCK=CANDIDATES, num_warps=4,
                 )  # fmt: skip
             query_backward_kernel[(tiles * M,)](
                 self.rows, *self.tiles[:4], *self.maps, to_q, to_query, to_paired, to_rows, shares,
-                M, B, self.padded_q, self.rows.stride(0), K, len(to_q), -self.group.weight,
+                M, B, self.padded_q, self.rows.stride(0), K, -self.group.weight,
                 **self.shape, **self.usual, num_warps=2,
             )  # fmt: skip
             shares_kernel[(count, -(-shares.shape[1] // SHARES))](
@@ -203,14 +202,17 @@ class _Batch(torch.autograd.Function):
         rows, *saved = ctx.saved_tensors
         tiles = Tiles(*saved[:5])
         maps, packed = saved[5 : 5 + ctx.maps], saved[5 + ctx.maps :]
-        to_paired, to_shared = (grad.contiguous() for grad in grads)
+        to_paired, to_shared = grads[0].contiguous(), grads[1].contiguous()
+        B, N = to_shared.shape
         to_rows = _new(rows, *rows.shape)
         found: list[Tensor] = []
+        fitting: dict[tuple[int, int], Tensor] = {}  # padded alike for most groups
         for place, launch in enumerate(_launches(ctx.groups, ctx.settings, tiles, rows, maps)):
-            sides = packed[4 * place : 4 * place + 4]
-            found += launch.backward(
-                Packed(*sides[:2]), Packed(*sides[2:]), to_shared, to_paired, to_rows
-            )
+            query, candidate = (Packed(*packed[at : at + 2]) for at in (4 * place, 4 * place + 2))
+            more = (launch.padded_q - B, launch.padded_c - N)
+            if more not in fitting:
+                fitting[more] = pad(to_shared, (0, more[1], 0, more[0]))
+            found += launch.backward(query, candidate, fitting[more], to_paired, to_rows)
         return None, None, None, to_rows, *found
 
 

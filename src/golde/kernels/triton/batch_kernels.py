@@ -21,6 +21,7 @@ Every geometry is known by a number: 0 Euclidean, 1 elliptic, 2 hyperbolic.
 
 from __future__ import annotations
 
+from golde.kernels.triton.kernels import store_packed
 from golde.kernels.triton.language import exp2, jit, log2, tl
 from golde.kernels.triton.pointwise import (
     LN_2,
@@ -152,14 +153,16 @@ def query_kernel(
     t = tl.program_id(0) // M
     number = tl.arange(0, BLOCK_K)
     wide = tl.arange(0, WIDTH)
+    half = tl.cast(M, tl.int64) * padded * WIDTH
     packed += m.to(tl.int64) * padded * WIDTH
     sides += m.to(tl.int64) * 5 * padded
     if t == TILES:
         for start in range(B, padded, TILE):
             pad = start + tl.arange(0, TILE)
             inside = (pad < padded)[:, None] & (wide < WIDTH)[None, :]
-            to = packed + pad[:, None] * WIDTH + wide[None, :]
-            tl.store(to, tl.zeros((TILE, WIDTH), tl.float32), mask=inside)
+            to = pad[:, None] * WIDTH + wide[None, :]
+            none = tl.zeros((TILE, WIDTH), tl.float32)
+            store_packed(packed, half, to, none, inside, PRECISION)
             if KIND == 2:
                 for side in range(0, 5):
                     one = tl.full((TILE,), 1.0, tl.float32)
@@ -172,7 +175,7 @@ def query_kernel(
         rows += m * K
         head = load_part(rows, b, there, number, D, K)
         answer = load_part(rows, B + b, there, number, D, K)
-        to = packed + b[:, None] * WIDTH
+        to = b[:, None] * WIDTH
         within = there[:, None] & (number < K)[None, :]
         last = there[:, None] & (wide >= K)[None, :]
         map_ = load_map(maps + r * K * K, number, K, True)
@@ -184,10 +187,9 @@ def query_kernel(
             )
             s = length + h
             core, rest = -moved / s[:, None], length / s
-            tl.store(to + number[None, :], core, mask=within)
-            tl.store(
-                to + wide[None, :], tl.where(wide[None, :] == K, rest[:, None], 0.0), mask=last
-            )
+            store_packed(packed, half, to + number[None, :], core, within, PRECISION)
+            tail = tl.where(wide[None, :] == K, rest[:, None], 0.0)
+            store_packed(packed, half, to + wide[None, :], tail, last, PRECISION)
             e_a, from_a = query_sides(a)
             at = sides + b
             tl.store(at, tl.zeros_like(a) + root, mask=there)
@@ -210,15 +212,22 @@ def query_kernel(
             moved = tl.dot(head, map_, input_precision=PRECISION)
             px = p * moved
             xx = tl.sum(px * moved, 1)
-            tl.store(to + number[None, :], -2 * px, mask=within)
+            store_packed(packed, half, to + number[None, :], -2 * px, within, PRECISION)
             if KIND == 1:
-                tl.store(to + K + number[None, :], tl.zeros_like(px) + p, mask=within)
+                store_packed(
+                    packed,
+                    half,
+                    to + K + number[None, :],
+                    tl.zeros_like(px) + p,
+                    within,
+                    PRECISION,
+                )
                 last = there[:, None] & (wide >= 2 * K)[None, :]
                 tail = tl.where(wide[None, :] == 2 * K, xx[:, None], 0.0)
             else:
                 tail = tl.where(wide[None, :] == K + 1, xx[:, None], 0.0)
                 tail = tl.where(wide[None, :] == K, 1.0, tail)
-            tl.store(to + wide[None, :], tail, mask=last)
+            store_packed(packed, half, to + wide[None, :], tail, last, PRECISION)
             right = root_value(xx + tl.sum((p * answer - 2 * px) * answer, 1), NORM)
             if OWN:
                 own = root_value(xx + tl.sum((p * head - 2 * px) * head, 1), NORM)
@@ -232,15 +241,24 @@ def query_kernel(
 @jit
 def candidate_kernel(
     rows, packed, sides, M, N, padded, D, K,
-    KIND: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr,
+    KIND: tl.constexpr, PRECISION: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
+    BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """Pack some candidates of one component: ``[y, y∘y, 1]``, ``[y, ⟨y,y⟩, 1]`` or ``[e, ‖e‖]``."""
     m = tl.program_id(0) % M
     n = (tl.program_id(0) // M) * BLOCK + tl.arange(0, BLOCK)
     number, wide = tl.arange(0, BLOCK_K), tl.arange(0, WIDTH)
     y = load_part(rows + m * K, n, n < N, number, D, K)
-    to = packed + (m.to(tl.int64) * padded + n[:, None]) * WIDTH
-    tl.store(to + number[None, :], y, mask=(number < K)[None, :] & (n < padded)[:, None])
+    half = tl.cast(M, tl.int64) * padded * WIDTH
+    to = (m.to(tl.int64) * padded + n[:, None]) * WIDTH
+    store_packed(
+        packed,
+        half,
+        to + number[None, :],
+        y,
+        (number < K)[None, :] & (n < padded)[:, None],
+        PRECISION,
+    )
     last = (wide >= K)[None, :] & (n < padded)[:, None]
     if KIND == 2:
         norm = tl.where(n < N, norm_of(y), 1.0)
@@ -253,13 +271,13 @@ def candidate_kernel(
         inside = (n < N).to(tl.float32)
         if KIND == 1:
             squares = (number < K)[None, :] & (n < padded)[:, None]
-            tl.store(to + K + number[None, :], y * y, mask=squares)
+            store_packed(packed, half, to + K + number[None, :], y * y, squares, PRECISION)
             last = (wide >= 2 * K)[None, :] & (n < padded)[:, None]
             tail = tl.where(wide[None, :] == 2 * K, inside[:, None], 0.0)
         else:
             tail = tl.where(wide[None, :] == K + 1, inside[:, None], 0.0)
             tail = tl.where(wide[None, :] == K, tl.sum(y * y, 1)[:, None], tail)
-    tl.store(to + wide[None, :], tail, mask=last)
+    store_packed(packed, half, to + wide[None, :], tail, last, PRECISION)
 
 
 @jit
@@ -291,13 +309,13 @@ def candidate_backward_kernel(
 @jit
 def query_backward_kernel(
     rows, order, relation, begin, end, maps, weights, beta, to_q, to_query, grad, to_rows, shares,
-    M, B, padded, D, K, PARTS, weight,
+    M, B, padded, D, K, weight,
     KIND: tl.constexpr, OWN: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr,
     WIDTH: tl.constexpr, TILE: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """Gradients of heads and answers, and a tile's share of those of its map.
 
-    ``to_q`` (PARTS, M, padded, WIDTH) and ``to_query`` (PARTS, M, 2, padded) come from the distance,
+    ``to_q`` (M, padded, WIDTH) and ``to_query`` (M, 2, padded) come from the distance,
     ``grad`` (2, B) is that of the answers' and own scores. ``shares`` (TILES, M(K² + K + 1)) holds the
     map's, then the weights' or the boost's, then the curvature's.
     """
@@ -313,25 +331,20 @@ def query_backward_kernel(
     head = load_part(rows, b, there, number, D, K)
     answer = load_part(rows, B + b, there, number, D, K)
     g_right = weight * tl.load(grad + b, mask=there, other=0.0)
-    # What the shared candidates found for the core vectors: all parts of it.
-    found = tl.zeros((TILE, BLOCK_K), tl.float32)
+    # What the shared candidates found for the core vectors.
+    at = to_q + (m.to(tl.int64) * padded + b) * WIDTH
+    found = tl.load(at[:, None] + number[None, :], mask=within, other=0.0)
     second = tl.zeros((TILE, BLOCK_K), tl.float32)
-    rest = tl.zeros((TILE,), tl.float32)
-    to_root = tl.zeros((TILE,), tl.float32)
-    to_a = tl.zeros((TILE,), tl.float32)
-    for part in range(0, PARTS):
-        at = to_q + ((part * M + m).to(tl.int64) * padded + b) * WIDTH
-        found += tl.load(at[:, None] + number[None, :], mask=within, other=0.0)
-        if KIND == 0:
-            rest += tl.load(at + K + 1, mask=there, other=0.0)
-        if KIND == 1:
-            second += tl.load(at[:, None] + K + number[None, :], mask=within, other=0.0)
-            rest += tl.load(at + 2 * K, mask=there, other=0.0)
-        if KIND == 2:
-            rest += tl.load(at + K, mask=there, other=0.0)
-            scalars = to_query + (part * M + m).to(tl.int64) * 2 * padded + b
-            to_root += tl.load(scalars, mask=there, other=0.0)
-            to_a += tl.load(scalars + padded, mask=there, other=0.0)
+    if KIND == 0:
+        rest = tl.load(at + K + 1, mask=there, other=0.0)
+    if KIND == 1:
+        second = tl.load(at[:, None] + K + number[None, :], mask=within, other=0.0)
+        rest = tl.load(at + 2 * K, mask=there, other=0.0)
+    if KIND == 2:
+        rest = tl.load(at + K, mask=there, other=0.0)
+        at = to_query + m.to(tl.int64) * 2 * padded + b
+        to_root = tl.load(at, mask=there, other=0.0)
+        to_a = tl.load(at + padded, mask=there, other=0.0)
     to_head = tl.zeros((TILE, BLOCK_K), tl.float32)
     map_ = load_map(maps + r * K * K, number, K, True)
     if KIND == 2:
