@@ -1,4 +1,4 @@
-"""Masks and reductions of negatives as kernels, against sets and the plain losses."""
+"""Reductions of negatives as kernels, against the plain losses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from golde.data.known import KnownFacts
 from golde.training.losses import Adversarial
 from oracles import normal, seeded
 
@@ -30,25 +29,6 @@ with pytest.MonkeyPatch.context() as patch:
 def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     if not CUDA:
         monkeypatch.setenv("TRITON_INTERPRET", "1")
-
-
-@pytest.mark.parametrize("facts", [1, 40, 3000])
-@pytest.mark.parametrize("candidates", [1, 17, 60])
-def test_known_pairs_are_those_of_the_index(facts: int, candidates: int) -> None:
-    """Queries with no answer, one, and many; candidates at both ends; repeated ones."""
-    entities, relations = 60, 2
-    draw = seeded(facts)
-    columns = [torch.randint(n, (facts,), generator=draw) for n in (entities, relations, entities)]
-    known = KnownFacts(torch.stack(columns, 1), entities, relations).to(DEVICE)
-    entity = torch.arange(entities, device=DEVICE)
-    direction = torch.randint(2 * relations, (entities,), generator=draw).to(DEVICE)
-    chosen = torch.arange(entities, device=DEVICE)[:candidates]
-    chosen[-1] = entities - 1
-    repeated = torch.zeros(candidates, dtype=torch.bool, device=DEVICE)
-    repeated[::5] = True
-    found = negatives.known_pairs(*known.ranges(entity, direction), known.codes, chosen, repeated)
-    expected = known.contains(entity.unsqueeze(1), direction.unsqueeze(1), chosen) | repeated
-    assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("N", [1, 100, 2100])

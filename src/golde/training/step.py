@@ -13,7 +13,7 @@ from golde.training.sampling import Draw
 
 def step_loss(model: GoldE, rows: Tensor, draw: Draw, config: TrainingConfig) -> Tensor:
     """The loss of a draw, given the rows of its ``entities``."""
-    batch, candidates, own_masked = draw
+    batch, candidates, own_masked, _ = draw
     # The query's own entity, also where it was drawn: what a map moves least is the hardest negative
     # there is, and counting it on top of the shared ones keeps it from outranking true answers.
     positive, own, negative = model.score_batch(

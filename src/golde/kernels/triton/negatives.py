@@ -1,7 +1,4 @@
-"""What a step of training does with the table of scores, on a GPU: mask it and reduce it.
-
-In plain operations each of these walks over tables of B×N numbers some ten times; as kernels, once.
-"""
+"""What a step of training does with the table of scores, on a GPU: reduce it in one pass."""
 
 from __future__ import annotations
 
@@ -12,26 +9,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from golde.kernels.triton.negatives_kernels import adversarial_kernel, known_kernel
+from golde.kernels.triton.negatives_kernels import adversarial_kernel
 
 COLUMNS = 1024
-
-
-def known_pairs(
-    first: Tensor, last: Tensor, start: Tensor, codes: Tensor, candidates: Tensor, repeated: Tensor
-) -> Tensor:
-    """Which candidates (N,) are repeated draws or known answers of which queries, (B, N).
-
-    The answers of query b are ``codes[first[b]:last[b]] − start[b]``, in order.
-    """
-    B, N = len(first), len(candidates)
-    masked = torch.empty(B, N, dtype=torch.bool, device=codes.device)
-    if B * N:
-        known_kernel[(B, -(-N // COLUMNS))](
-            first, last, start, codes, candidates, repeated, masked.view(torch.uint8), N,
-            BLOCK=COLUMNS, num_warps=4,
-        )  # fmt: skip
-    return masked
 
 
 class _Adversarial(torch.autograd.Function):

@@ -1,31 +1,8 @@
-"""The kernels of ``negatives``: a search a pair, and a softmax-weighted sum a query."""
+"""The kernel of ``negatives``: a softmax-weighted sum a query."""
 
 from __future__ import annotations
 
 from golde.kernels.triton.language import jit, tl
-
-
-@jit
-def known_kernel(first, last, start, codes, candidates, repeated, masked, N, BLOCK: tl.constexpr):
-    """``masked[b, n]``: a binary search for the candidate among the query's known answers."""
-    b = tl.program_id(0)
-    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = n < N
-    wanted = tl.load(candidates + n, mask=inside, other=0) + tl.load(start + b)
-    end = tl.load(last + b)
-    low = tl.zeros((BLOCK,), tl.int64) + tl.load(first + b)
-    high = tl.zeros((BLOCK,), tl.int64) + end
-    left = end - tl.load(first + b)
-    while left > 0:  # halves every time: the answers of one query, not all facts
-        middle = (low + high) // 2
-        below = (low < high) & (tl.load(codes + middle, mask=low < high, other=0) < wanted)
-        high = tl.where((low < high) & ~below, middle, high)
-        low = tl.where(below, middle + 1, low)
-        left = left // 2
-    known = (low < end) & (tl.load(codes + low, mask=low < end, other=-1) == wanted)
-    again = tl.load(repeated + n, mask=inside, other=0) != 0
-    at = b.to(tl.int64) * N + n
-    tl.store(masked + at, (known | again).to(tl.uint8), mask=inside)
 
 
 @jit
