@@ -44,11 +44,11 @@ def _installed() -> bool:
         return True
     if torch.version.hip is not None or torch.cuda.get_device_capability() < (8, 0):
         return False
-    from golde.kernels.triton.negatives import known_pairs
+    from golde.kernels.triton.draw import known_pairs
 
-    one = torch.zeros(1, dtype=torch.int64, device="cuda")
+    zeros = torch.zeros(2, dtype=torch.int64, device="cuda")
     try:
-        known_pairs(one, one, one, one, one, one.bool())
+        known_pairs(zeros[:1], zeros, zeros, 1, zeros)
     except Exception as error:  # whatever is missing: the plain form works everywhere
         warnings.warn(f"fused kernels cannot be compiled here: {error}", stacklevel=2)
         return False
