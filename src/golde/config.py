@@ -91,6 +91,10 @@ class TrainingConfig(_Section):
         default=True, description="Weigh facts by 1/√(n(h,r) + n(t,r⁻¹) + 6) within a batch."
     )
     label_smoothing: float = Field(default=0.0, ge=0, lt=1, description="For cross-entropy.")
+    optimiser: Literal["adam", "lazy-adam"] = Field(
+        default="adam",
+        description="Adam; lazy-adam: entities that a step does not draw keep row and moments.",
+    )
     learning_rate: float | None = Field(
         default=None, gt=0, description="Peak learning rate of Adam; unset: from the graph."
     )
