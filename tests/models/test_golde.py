@@ -33,6 +33,7 @@ def shipped() -> dict[str, ModelConfig]:
     found["norm"] = ModelConfig(**MIXED, norm=2)
     found["bias"] = ModelConfig(**MIXED, bias=True)
     found["boost left"] = ModelConfig(**MIXED, boost_left=True)
+    found["scale"] = ModelConfig(**MIXED, curvature="scale")
     found["block"] = ModelConfig(signature="P4x2 Q5x2", block=2)
     return found
 

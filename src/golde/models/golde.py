@@ -12,7 +12,16 @@ from torch import Tensor, nn
 
 from golde.config import ModelConfig
 from golde.errors import ConfigError
-from golde.geometry import GEOMETRIES, Geometry, Grouping, Hyperbolic, Signature, gather, present
+from golde.geometry import (
+    GEOMETRIES,
+    Geometry,
+    Grouping,
+    Hyperbolic,
+    ScaledHyperbolic,
+    Signature,
+    gather,
+    present,
+)
 from golde.kernels import Core, Finish, paired, pairwise
 from golde.kernels.triton.groups import Group
 from golde.kernels.triton.support import fuses
@@ -51,12 +60,12 @@ class GoldE(nn.Module):
         self.groups = nn.ModuleList()
         for term in self.signature:
             options: dict[str, Any] = {"reflections": config.reflections, "block": config.block}
-            if GEOMETRIES[term.letter] is Hyperbolic:
+            kind = GEOMETRIES[term.letter]
+            if kind is Hyperbolic:
                 options["boost_left"] = config.boost_left
+                kind = ScaledHyperbolic if config.curvature == "scale" else Hyperbolic
             self.groups.append(
-                GEOMETRIES[term.letter](
-                    term.dimension, term.count, rows, scale=scale, generator=generator, **options
-                )
+                kind(term.dimension, term.count, rows, scale=scale, generator=generator, **options)
             )
         unused = sorted(set(config.weights) - {term.letter for term in self.signature})
         if unused:
