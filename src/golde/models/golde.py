@@ -24,7 +24,7 @@ from golde.geometry import (
 )
 from golde.kernels import Core, Finish, paired, pairwise
 from golde.kernels.triton.groups import Group
-from golde.kernels.triton.support import fuses
+from golde.kernels.triton.support import supports
 
 DEFAULT_MARGIN = 6.0
 """The margin of a model that was built without one."""
@@ -155,7 +155,10 @@ class GoldE(nn.Module):
         ``rows`` (2B + N, numbers) are those of the entities, the answers and the candidates, gathered
         by the caller at once: every gather from the table has a gradient as large as the table.
         """
-        if fuses(rows) and all(group.known for group in self._fused_groups):
+        if all(
+            fused.known and supports(group.finish, rows.dtype, rows.device)
+            for fused, group in zip(self._fused_groups, self.geometries, strict=True)
+        ):
             positive, loops, shared = self._fused_scores(rows, direction, own)
         else:
             heads, others, shared_rows = rows.split([len(entity), len(answer), len(candidates)])
