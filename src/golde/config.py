@@ -40,6 +40,11 @@ class ModelConfig(_Section):
     boost_left: bool = Field(
         default=False, description="Apply the hyperbolic boost after the rotation, as RotH does."
     )
+    curvature: Literal["learned", "scale"] = Field(
+        default="learned",
+        description="What β of a hyperbolic component is: its curvature −1/β, or, as in the code published "
+        "with the paper, a scale of the distance at curvature −1.",
+    )
     reciprocal: bool = Field(
         default=True,
         description="Parameters of their own for head queries; false: the inverse map (the paper).",

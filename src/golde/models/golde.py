@@ -12,10 +12,19 @@ from torch import Tensor, nn
 
 from golde.config import ModelConfig
 from golde.errors import ConfigError
-from golde.geometry import GEOMETRIES, Geometry, Grouping, Hyperbolic, Signature, gather, present
+from golde.geometry import (
+    GEOMETRIES,
+    Geometry,
+    Grouping,
+    Hyperbolic,
+    ScaledHyperbolic,
+    Signature,
+    gather,
+    present,
+)
 from golde.kernels import Core, Finish, paired, pairwise
 from golde.kernels.triton.groups import Group
-from golde.kernels.triton.support import fuses
+from golde.kernels.triton.support import supports
 
 DEFAULT_MARGIN = 6.0
 """The margin of a model that was built without one."""
@@ -51,12 +60,12 @@ class GoldE(nn.Module):
         self.groups = nn.ModuleList()
         for term in self.signature:
             options: dict[str, Any] = {"reflections": config.reflections, "block": config.block}
-            if GEOMETRIES[term.letter] is Hyperbolic:
+            kind = GEOMETRIES[term.letter]
+            if kind is Hyperbolic:
                 options["boost_left"] = config.boost_left
+                kind = ScaledHyperbolic if config.curvature == "scale" else Hyperbolic
             self.groups.append(
-                GEOMETRIES[term.letter](
-                    term.dimension, term.count, rows, scale=scale, generator=generator, **options
-                )
+                kind(term.dimension, term.count, rows, scale=scale, generator=generator, **options)
             )
         unused = sorted(set(config.weights) - {term.letter for term in self.signature})
         if unused:
@@ -146,7 +155,10 @@ class GoldE(nn.Module):
         ``rows`` (2B + N, numbers) are those of the entities, the answers and the candidates, gathered
         by the caller at once: every gather from the table has a gradient as large as the table.
         """
-        if fuses(rows) and all(group.known for group in self._fused_groups):
+        if all(
+            fused.known and supports(group.finish, rows.dtype, rows.device)
+            for fused, group in zip(self._fused_groups, self.geometries, strict=True)
+        ):
             positive, loops, shared = self._fused_scores(rows, direction, own)
         else:
             heads, others, shared_rows = rows.split([len(entity), len(answer), len(candidates)])
