@@ -30,7 +30,7 @@ from golde.kernels.triton.positive import BLOCK, positive_kernel
 
 HOPPER = GPUTarget("cuda", 90, 32)
 
-NARROW = {"*": "*fp32", "!": "*u8", "?": "*i32", ".": "fp32"}
+NARROW = {"*": "*fp32", "!": "*u8", "?": "*i32", ".": "fp32", "~": "i64"}
 """What the first character of a name stands for; names without one point to 64-bit integers."""
 
 DISTANCE = (
@@ -43,7 +43,7 @@ BATCH = (
 BATCH += " *to_q *to_c *to_query *to_candidate *grad *to_rows *shares *to_maps *to_weights *to_beta .weight"
 ORTH = "*U *weights *G *grad *to_U *to_weights *free *found .limit"
 DRAW = "entity direction answer *weight place !loop order step entities directions *weights places"
-DRAW += " !own_masked drawn"
+DRAW += " !own_masked drawn ~start"
 LOSS = "*positive *own *shared !own_masked !masked *weight *terms *to_positive *to_own *to_shared"
 LOSS += " .margin .temperature"
 TABLE = "ids stamp turn ?last ?taken *rows *grad *moments *squares"
@@ -102,11 +102,7 @@ def of_a_step() -> Iterator[Any]:
     """What a step draws, and its loss."""
     for takes_all in (False, True):
         constants = {"TAKES_ALL": takes_all, "BLOCK": DRAWN}
-        known = types(DRAW)
-        start = {"start": "i64"}
-        yield built(
-            draw_kernel, lambda name: start.get(name) or known(name), constants, num_warps=4
-        )
+        yield built(draw_kernel, types(DRAW), constants, num_warps=4)
     named = types("places offsets codes candidates !masked")
     yield built(known_kernel, named, {"BLOCK": COLUMNS}, num_warps=4)
     for own, block in ((False, 128), (True, WHOLE)):
