@@ -129,15 +129,11 @@ def call(job: Job, device: str) -> Callable[[], list[Tensor]]:
     C = data.query.vector.shape[2]
 
     def backward() -> list[Tensor]:
-        (q, *of_query), (c, *of_candidate) = launch_backward(
-            query, candidate, 1, 1.0, grad, **settings
-        )
-        return [
-            q[:, : job.B, :C],
-            c[:, : job.N, :C],
-            *(s[:, : job.B] for s in of_query),
-            *(s[:, : job.N] for s in of_candidate),
-        ]
+        found = launch_backward(query, candidate, 1, 1.0, grad, **settings)
+        gradients = [found.to_q[:, : job.B, :C], found.to_c[:, : job.N, :C]]
+        if found.to_query.numel():
+            gradients += [*found.to_query[:, :, : job.B].unbind(1), found.to_candidate[:, : job.N]]
+        return gradients
 
     return backward
 
@@ -382,7 +378,12 @@ def main() -> None:
     print(f"{len(jobs)} configurations compiled in {time.monotonic() - begin:.0f} s", flush=True)
     report: dict[str, Any] = provenance(["torch", "triton"])
     report["machine"]["gpu"] = torch.cuda.get_device_name()
-    report |= {"default": configuration(21)._asdict(), "parts": [], "rows": [], "best": []}
+    report |= {
+        "default": configuration(21, geodesic=False)._asdict(),
+        "parts": [],
+        "rows": [],
+        "best": [],
+    }
     for rows, about in measure_all(jobs, failed, options.repeats, "cuda", begin + options.seconds):
         print("\n".join(table(rows, about)), flush=True)
         report["rows"] += rows

@@ -11,7 +11,7 @@ from triton.compiler import ASTSource
 
 from golde.kernels.triton import configuration
 from golde.kernels.triton import row_adam_kernels as rows
-from golde.kernels.triton.batch import CANDIDATES, SHARES, TILE
+from golde.kernels.triton.batch import CANDIDATES, SHARES
 from golde.kernels.triton.batch_kernels import (
     candidate_backward_kernel,
     candidate_kernel,
@@ -20,13 +20,21 @@ from golde.kernels.triton.batch_kernels import (
     shares_kernel,
     tiles_kernel,
 )
+from golde.kernels.triton.distance import SUMMED
 from golde.kernels.triton.draw import COLUMNS, DRAWN
 from golde.kernels.triton.draw_kernels import draw_kernel, known_kernel
-from golde.kernels.triton.kernels import backward_kernel, forward_kernel, slopes_kernel
+from golde.kernels.triton.kernels import (
+    backward_kernel,
+    forward_kernel,
+    slopes_kernel,
+    sum_kernel,
+)
 from golde.kernels.triton.loss import SCALED, WHOLE
 from golde.kernels.triton.loss_kernels import adversarial_kernel, scale_kernel
 from golde.kernels.triton.orth_kernels import orth_backward_kernel, orth_kernel
 from golde.kernels.triton.positive import BLOCK, positive_kernel
+from golde.kernels.triton.sorting import COLUMNS as COMPARED
+from golde.kernels.triton.sorting import ROWS, sort_kernel
 
 HOPPER = GPUTarget("cuda", 90, 32)
 
@@ -36,7 +44,7 @@ NARROW = {"*": "*fp32", "!": "*u8", "?": "*i32", ".": "fp32", "~": "i64"}
 DISTANCE = (
     "*q *q_low *c *c_low *of_query *of_candidate *grad *out *to_q *to_c *to_query *to_candidate"
 )
-DISTANCE += " *slopes *sums_root *sums_a *sums_n .weight"
+DISTANCE += " *slopes *sums_root *sums_a *sums_n *parts *total .weight"
 BATCH = (
     "*rows order ordered ?relation ?begin ?end ?first *maps *weights *beta *packed *sides *paired"
 )
@@ -72,20 +80,22 @@ def built(kernel: Any, type_of: Any, constants: dict[str, Any], **options: Any) 
 def of_the_distance() -> Iterator[Any]:
     for kernel, width in ((forward_kernel, 64), (backward_kernel, 32), (slopes_kernel, 128)):
         for precision in ("ieee", "tf32x3"):
-            blocks = configuration(width).backward
+            blocks = configuration(width, geodesic=precision == "tf32x3").backward
             constants = {"GEODESIC": precision == "tf32x3", "WIDTH": width, "PRECISION": precision}
             constants |= {"NORM": 2, "ACCUMULATE": True, "WIDE": False}
             constants |= {"BLOCK_B": blocks.rows, "BLOCK_N": blocks.columns, "BLOCK_C": 32}
             yield built(kernel, types(DISTANCE), constants, num_warps=blocks.warps)
+    yield built(sum_kernel, types(DISTANCE), {"BLOCK": SUMMED, "UNROLL": 8}, num_warps=4)
 
 
 def of_a_batch() -> Iterator[Any]:
     """What leads up to the distance, for each geometry."""
-    constants = {"TILE": TILE, "STEPS": 10, "BLOCK": 1024}
+    constants = {"TILE": 32, "STEPS": 10, "BLOCK": 1024, "ROWS": ROWS, "COLUMNS": COMPARED}
     yield built(tiles_kernel, types(BATCH), constants, num_warps=4)
+    yield built(sort_kernel, types("values ordered order"), constants, num_warps=4)
     for kind in range(3):
         constants = {"KIND": kind, "WIDTH": 32, "BLOCK_K": 16, "PRECISION": "tf32x3"}
-        of_queries = {"OWN": True, "NORM": 1, "TILE": TILE}
+        of_queries = {"OWN": True, "NORM": 1, "TILE": 32}
         for kernel in (query_kernel, query_backward_kernel):
             yield built(kernel, types(BATCH), constants | of_queries, num_warps=2)
         for kernel in (candidate_kernel, candidate_backward_kernel):

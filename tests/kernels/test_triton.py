@@ -360,14 +360,28 @@ def test_each_input_alone(finish: Finish, C: int) -> None:
 
 
 @finishes
-@pytest.mark.parametrize("programs", [1, 3, 1000])
-def test_stretches_of_any_length(
-    finish: Finish, programs: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("numbers", [1, 1 << 10, 3 << 10, 9 << 10, 1 << 26])
+def test_however_the_work_is_divided(
+    finish: Finish, numbers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program that owns all candidates, some of them, or one tile."""
-    query, candidate = sides(finish, 20, 70, 1, 9)
-    monkeypatch.setattr(import_module("golde.kernels.triton.blocks"), "PROGRAMS", programs)
-    check(query, candidate, finish, 1, fused())
+    """Programs that own all candidates, some or one tile; components one by one, some or all together."""
+    query, candidate = sides(finish, 20, 70, 3, 9)
+    monkeypatch.setattr(import_module("golde.kernels.triton.blocks"), "PART_NUMBERS", numbers)
+    check(query, candidate, finish, 1, fused(blocks=SMALL))
+
+
+@pytest.mark.parametrize("tiles", [1, 47, 94, 640, 100_000])
+@pytest.mark.parametrize("M", [1, 36, 50])
+@pytest.mark.parametrize("numbers", [512, 1 << 15, 1 << 20])
+def test_parts_stay_within_their_memory(tiles: int, M: int, numbers: int) -> None:
+    blocks = import_module("golde.kernels.triton.blocks")
+    each, together = blocks.division(tiles, M, numbers)
+    assert 1 <= each <= tiles
+    assert 1 <= together <= M
+    parts = -(-tiles // each)
+    assert parts * together * numbers <= max(blocks.PART_NUMBERS, numbers)
+    if together > 1:
+        assert each == 1  # nothing is read again while there is another way
 
 
 @finishes
@@ -452,7 +466,7 @@ def test_the_kernels_compile_for_a_gpu(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "39 kernels" in done.stdout
+    assert "41 kernels" in done.stdout
 
 
 def test_the_benchmark_reports_nothing_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,7 +486,9 @@ def test_the_benchmark_reports_nothing_that_is_wrong(monkeypatch: pytest.MonkeyP
     assert benchmark.best(rows) == rows[:1]
     assert any("failed" in line for line in benchmark.table(rows, about))
     monkeypatch.setattr(
-        distance, "launch_backward", lambda q, c, *_, **__: ([q.vectors], [c.vectors])
+        distance,
+        "launch_backward",
+        lambda q, c, *_, **__: distance.Gradients(q.vectors, c.vectors, *[q.vectors[:0]] * 2),
     )
     judge = benchmark.Judge(benchmark.sides("E3x1", 5, 7, DEVICE.type))
     row = benchmark.measure(job._replace(group="E3x1"), judge, 1, DEVICE.type)
@@ -481,7 +497,7 @@ def test_the_benchmark_reports_nothing_that_is_wrong(monkeypatch: pytest.MonkeyP
 
 def test_configurations_are_what_the_hardware_takes() -> None:
     for C in (1, 13, 21, 64, 65, 1601):
-        for blocks in configuration(C):
+        for blocks in (*configuration(C, geodesic=True), *configuration(C, geodesic=False)):
             for side in blocks[:2]:
                 assert side >= 16
                 assert side & (side - 1) == 0

@@ -25,17 +25,17 @@ from golde.kernels.triton.batch_kernels import (
 )
 from golde.kernels.triton.blocks import SMALLEST, configuration, width
 from golde.kernels.triton.distance import (
+    Gradients,
     Packed,
     _new,
     _on,
+    launch_backward,
     launch_forward,
-    launch_parts,
+    new_gradients,
     new_packed,
 )
 from golde.kernels.triton.groups import KINDS, Group
-
-TILE = 32
-"""Queries of one relation that a program takes."""
+from golde.kernels.triton.sorting import sorted_few
 
 CANDIDATES = 64
 SHARES = 1024
@@ -44,6 +44,7 @@ SHARES = 1024
 class Tiles(NamedTuple):
     """Queries sorted by relation, cut into tiles that share one; see ``tiles_kernel``."""
 
+    size: int  # most queries in a tile
     order: Tensor  # (B,)
     relation: Tensor  # (T,)
     begin: Tensor  # (T,)
@@ -57,16 +58,17 @@ class Tiles(NamedTuple):
 def launch_tiles(which: Tensor, count: int) -> Tiles:
     """The tiles of queries that use the maps ``which`` (B,) of ``count`` ones."""
     B = len(which)
-    ordered, order = which.sort(stable=True)
-    most = B // TILE + min(B, count)
+    ordered, order = sorted_few(which)
+    size = 32 if 16 * count <= B else 16
+    most = B // size + min(B, count)
     relation, begin, end = which.new_empty(3, most, dtype=torch.int32)
     first = which.new_empty(count + 1, dtype=torch.int32)
     with _on(which.device):
         tiles_kernel[(1,)](
             ordered, relation, begin, end, first, B, count, most,
-            TILE=TILE, STEPS=B.bit_length(), BLOCK=1024, num_warps=4,
+            TILE=size, STEPS=B.bit_length(), BLOCK=1024, num_warps=4,
         )  # fmt: skip
-    return Tiles(order, relation, begin, end, first)
+    return Tiles(size, order, relation, begin, end, first)
 
 
 class _Launch:
@@ -81,13 +83,13 @@ class _Launch:
         self.maps = [*maps, maps[0], maps[0]][:3]
         self.B = len(tiles.order)
         self.N = len(rows) - 2 * self.B
-        self.chosen = configuration(group.core)
+        self.chosen = configuration(group.core, geodesic=group.letter == "Q")
         self.padded_q, self.padded_c = (self._padded(count) for count in (self.B, self.N))
         self.across = width(group.core)
         self.norm, self.own, self.precision = norm, own, precision
         block = max(SMALLEST, 1 << (group.K - 1).bit_length())
         self.shape = {"KIND": KINDS[group.letter], "WIDTH": self.across, "BLOCK_K": block}
-        self.usual = {"OWN": own, "NORM": norm, "PRECISION": precision, "TILE": TILE}
+        self.usual = {"OWN": own, "NORM": norm, "PRECISION": precision, "TILE": tiles.size}
 
     def _padded(self, count: int) -> int:
         return -(-count // self.chosen.multiple) * self.chosen.multiple
@@ -100,7 +102,7 @@ class _Launch:
         count = len(self.tiles.relation)
         with _on(self.rows.device):
             query_kernel[((count + 1) * M,)](
-                self.rows, *self.tiles[:4], *self.maps, *packed, paired,
+                self.rows, *self.tiles[1:5], *self.maps, *packed, paired,
                 M, B, self.padded_q, self.rows.stride(0), K, count, -self.group.weight,
                 **self.shape, **self.usual, num_warps=2,
             )  # fmt: skip
@@ -116,7 +118,8 @@ class _Launch:
                 candidate_kernel[(-(-self.padded_c // CANDIDATES) * M,)](
                     self.rows[2 * self.B :], *packed,
                     M, self.N, self.padded_c, self.rows.stride(0), K,
-                    **self.shape, PRECISION=self.precision, BLOCK=CANDIDATES, num_warps=4,
+                    KIND=KINDS[self.group.letter], PRECISION=self.precision, WIDTH=self.across,
+                    BLOCK=CANDIDATES, num_warps=4,
                 )  # fmt: skip
         return packed
 
@@ -137,33 +140,33 @@ class _Launch:
         M, K, B = self.group.M, self.group.K, self.B
         to_rows = to_rows[:, self.column :]
         if self.N:
-            parts = launch_parts(
+            found = launch_backward(
                 query, candidate, self.norm, -self.group.weight, grad,
                 precision=self.precision, blocks=self.chosen.backward,
             )  # fmt: skip
-            to_q, to_query = parts.to_q.sum(0), parts.to_query.sum(0)
         else:
-            to_q, to_query = torch.zeros_like(query.vectors), torch.zeros_like(query.sides)
+            found = Gradients(*(torch.zeros_like(t) for t in new_gradients(query, candidate)))
         tiles, count = len(self.tiles.relation), len(self.tiles.first) - 1
         shares = _new(self.rows, tiles, M * (K * K + K + 1))
-        found = [torch.empty_like(given) for given in self.maps]
+        to_maps = [torch.empty_like(given) for given in self.maps]
         with _on(self.rows.device):
             if self.N:
                 candidate_backward_kernel[(-(-self.N // CANDIDATES) * M,)](
-                    self.rows[2 * B :], parts.to_c, parts.to_candidate, to_rows[2 * B :],
+                    self.rows[2 * B :], found.to_c, found.to_candidate, to_rows[2 * B :],
                     M, self.N, self.padded_c, self.rows.stride(0), K,
                     **self.shape, BLOCK=CANDIDATES, num_warps=4,
                 )  # fmt: skip
             query_backward_kernel[(tiles * M,)](
-                self.rows, *self.tiles[:4], *self.maps, to_q, to_query, to_paired, to_rows, shares,
+                self.rows, *self.tiles[1:5], *self.maps, found.to_q, found.to_query, to_paired,
+                to_rows, shares,
                 M, B, self.padded_q, self.rows.stride(0), K, -self.group.weight,
                 **self.shape, **self.usual, num_warps=2,
             )  # fmt: skip
             shares_kernel[(count, -(-shares.shape[1] // SHARES))](
-                shares, self.tiles.first, *found, M, K,
+                shares, self.tiles.first, *to_maps, M, K,
                 KIND=KINDS[self.group.letter], BLOCK=SHARES, num_warps=4,
             )  # fmt: skip
-        return found[: 1 + KINDS[self.group.letter]]
+        return to_maps[: 1 + KINDS[self.group.letter]]
 
 
 # Autograd.
@@ -192,15 +195,15 @@ class _Batch(torch.autograd.Function):
             launch.forward(query, candidate, shared, accumulate=at > 0)
             packed += [query, candidate]
             at += launch.group.M
-        ctx.save_for_backward(rows, *tiles, *maps, *(t for side in packed for t in side))
-        ctx.groups, ctx.settings, ctx.maps = groups, settings, len(maps)
+        ctx.save_for_backward(rows, *tiles[1:], *maps, *(t for side in packed for t in side))
+        ctx.groups, ctx.settings, ctx.maps, ctx.size = groups, settings, len(maps), tiles.size
         return paired.sum(0), shared
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         rows, *saved = ctx.saved_tensors
-        tiles = Tiles(*saved[:5])
+        tiles = Tiles(ctx.size, *saved[:5])
         maps, packed = saved[5 : 5 + ctx.maps], saved[5 + ctx.maps :]
         to_paired, to_shared = grads[0].contiguous(), grads[1].contiguous()
         B, N = to_shared.shape

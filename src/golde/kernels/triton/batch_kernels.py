@@ -242,42 +242,35 @@ def query_kernel(
 def candidate_kernel(
     rows, packed, sides, M, N, padded, D, K,
     KIND: tl.constexpr, PRECISION: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
-    BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """Pack some candidates of one component: ``[y, y∘y, 1]``, ``[y, ⟨y,y⟩, 1]`` or ``[e, ‖e‖]``."""
+    """Pack some candidates of one component: ``[y, y∘y, 1]``, ``[y, ⟨y,y⟩, 1]`` or ``[e, ‖e‖]``.
+
+    Every number of a packed row is worked out where it is stored, so that rows are stored whole.
+    """
     m = tl.program_id(0) % M
     n = (tl.program_id(0) // M) * BLOCK + tl.arange(0, BLOCK)
-    number, wide = tl.arange(0, BLOCK_K), tl.arange(0, WIDTH)
-    y = load_part(rows + m * K, n, n < N, number, D, K)
-    half = tl.cast(M, tl.int64) * padded * WIDTH
-    to = (m.to(tl.int64) * padded + n[:, None]) * WIDTH
-    store_packed(
-        packed,
-        half,
-        to + number[None, :],
-        y,
-        (number < K)[None, :] & (n < padded)[:, None],
-        PRECISION,
-    )
-    last = (wide >= K)[None, :] & (n < padded)[:, None]
-    if KIND == 2:
-        norm = tl.where(n < N, norm_of(y), 1.0)
-        inside = tl.where(n < N, norm, 0.0)
-        tail = tl.where(wide[None, :] == K, inside[:, None], 0.0)
-        at = sides + m.to(tl.int64) * 2 * padded + n
-        tl.store(at, norm, mask=n < padded)
-        tl.store(at + padded, 1 / norm, mask=n < padded)
+    inside, wide = (n < N)[:, None], tl.arange(0, WIDTH)[None, :]
+    of_squares = (KIND == 1) & (wide >= K) & (wide < 2 * K)
+    number = tl.where(of_squares, wide - K, wide)
+    at = rows + n.to(tl.int64)[:, None] * D + m * K + number
+    y = tl.load(at, mask=inside & (number < K), other=0.0)
+    if KIND == 1:
+        found = tl.where(of_squares, y * y, y)
+        found = tl.where(inside & (wide == 2 * K), 1.0, found)
     else:
-        inside = (n < N).to(tl.float32)
-        if KIND == 1:
-            squares = (number < K)[None, :] & (n < padded)[:, None]
-            store_packed(packed, half, to + K + number[None, :], y * y, squares, PRECISION)
-            last = (wide >= 2 * K)[None, :] & (n < padded)[:, None]
-            tail = tl.where(wide[None, :] == 2 * K, inside[:, None], 0.0)
+        square = tl.sum(y * y, 1)
+        if KIND == 2:
+            norm = tl.where(n < N, tl.sqrt(square + 1e-30), 1.0)
+            found = tl.where(inside & (wide == K), norm[:, None], y)
+            to = sides + m.to(tl.int64) * 2 * padded + n
+            tl.store(to, norm, mask=n < padded)
+            tl.store(to + padded, 1 / norm, mask=n < padded)
         else:
-            tail = tl.where(wide[None, :] == K + 1, inside[:, None], 0.0)
-            tail = tl.where(wide[None, :] == K, tl.sum(y * y, 1)[:, None], tail)
-    store_packed(packed, half, to + wide[None, :], tail, last, PRECISION)
+            found = tl.where(wide == K, square[:, None], y)
+            found = tl.where(inside & (wide == K + 1), 1.0, found)
+    half = tl.cast(M, tl.int64) * padded * WIDTH
+    to = (m.to(tl.int64) * padded + n[:, None]) * WIDTH + wide
+    store_packed(packed, half, to, found, (n < padded)[:, None] & (wide < WIDTH), PRECISION)
 
 
 @jit

@@ -10,9 +10,6 @@ WHOLE = 64
 SMALLEST = 16
 """No side of a tile that enters a product may be smaller."""
 
-PROGRAMS = 4096
-"""Programs of the backward pass that keep a large GPU busy: thirty for each of its multiprocessors."""
-
 PART_NUMBERS = 1 << 26
 """What the parts of the queries' gradients may come to, in numbers."""
 
@@ -46,19 +43,21 @@ def width(C: int) -> int:
     return max(SMALLEST, 1 << (C - 1).bit_length())
 
 
-def stretch(tiles: int, M: int, numbers: int) -> int:
-    """Tiles of candidates that one program of the backward pass owns.
+def division(tiles: int, M: int, numbers: int) -> tuple[int, int]:
+    """How the backward pass is divided: tiles of candidates a program owns, components at a time.
 
-    As few as leave enough programs: every stretch has its own part of the queries' gradients, of so many
-    ``numbers``.
+    Every program has its own part of the queries' gradients, of so many ``numbers``. One tile each is
+    quickest, since nothing is then read again; where the parts would come to too much memory, fewer
+    components are taken at a time, and only when a single one is too many do programs own more tiles.
     """
-    parts = min(tiles, -(-PROGRAMS // M), PART_NUMBERS // max(1, numbers))
-    return -(-tiles // max(1, parts))
+    each = -(-tiles * numbers // PART_NUMBERS)
+    together = max(1, min(M, PART_NUMBERS // (-(-tiles // each) * numbers)))
+    return each, -(-M // -(-M // together))
 
 
-def configuration(C: int) -> Configuration:
+def configuration(C: int, *, geodesic: bool) -> Configuration:
     """The blocks for core vectors of C numbers: the quickest of ``pairwise_kernels.py`` on an H200."""
     forward, slopes = Blocks(64, 64, 4, 3), Blocks(64, 32)
-    if C <= SMALLEST:
+    if geodesic:
         return Configuration(forward, Blocks(32, 32, 2, 2), slopes)
     return Configuration(forward, Blocks(64, 64, 4, 1), slopes)

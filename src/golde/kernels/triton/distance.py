@@ -20,7 +20,7 @@ from golde.kernels.triton.blocks import (
     Blocks,
     Configuration,
     configuration,
-    stretch,
+    division,
     width,
 )
 from golde.kernels.triton.kernels import (
@@ -31,6 +31,7 @@ from golde.kernels.triton.kernels import (
     pack_kernel,
     paired_kernel,
     slopes_kernel,
+    sum_kernel,
 )
 
 PRECISIONS = ("ieee", "tf32x3", "tf32")
@@ -40,6 +41,7 @@ NARROW = 2**31 - 1
 """The largest offset that 32 bits hold."""
 
 PACK_ROWS = 64
+SUMMED = 1024
 PAIRED_ROWS = 32
 
 
@@ -53,6 +55,11 @@ class Packed(NamedTuple):
     def vectors(self) -> Tensor:
         """As they are, (M, padded rows, padded numbers)."""
         return self.forms[0]
+
+    @property
+    def geodesic(self) -> bool:
+        """Whether this is for the finish that has scalars."""
+        return self.sides.shape[1] > 0
 
     @property
     def halves(self) -> tuple[Tensor, Tensor]:
@@ -113,47 +120,30 @@ def launch_forward(
         forward_kernel[(programs,)](
             *query.halves, *candidate.halves, query.sides, candidate.sides, out, weight,
             M, B, N, rows_q, rows_c,
-            GEODESIC=bool(query.sides.numel()), NORM=norm, ACCUMULATE=accumulate,
+            GEODESIC=query.geodesic, NORM=norm, ACCUMULATE=accumulate,
             WIDE=_wide(query, candidate), PRECISION=precision, WIDTH=across,
             BLOCK_C=min(across, WHOLE), **_launch(blocks),
         )  # fmt: skip
 
 
-class Parts(NamedTuple):
-    """Gradients as the backward kernel leaves them: those of queries in parts to be added up."""
+class Gradients(NamedTuple):
+    """Of both sides, padded; without scalars the last two are empty."""
 
-    to_q: Tensor  # (parts, M, padded rows, padded numbers)
+    to_q: Tensor  # (M, padded rows, padded numbers)
     to_c: Tensor  # (M, padded rows, padded numbers)
-    to_query: Tensor  # (parts, M, 2, padded rows), if there are scalars
-    to_candidate: Tensor  # (M, padded rows), if there are scalars
+    to_query: Tensor  # (M, 2, padded rows)
+    to_candidate: Tensor  # (M, padded rows)
 
 
-def launch_parts(
-    query: Packed,
-    candidate: Packed,
-    norm: int,
-    weight: float,
-    grad: Tensor,
-    *,
-    precision: str,
-    blocks: Blocks,
-) -> Parts:
-    """Gradients of both sides, padded, for core vectors of at most ``WHOLE`` numbers."""
-    (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
-    geodesic = bool(query.sides.numel())
-    each = stretch(rows_c // blocks.columns, M, query.vectors.numel())
-    parts = -(-(rows_c // blocks.columns) // each)
-    to_q, to_c = _new(grad, parts, M, rows_q, across), _new(grad, M, rows_c, across)
-    to_query = _new(grad, parts, M, 2, rows_q) if geodesic else to_q
-    to_candidate = _new(grad, M, rows_c) if geodesic else to_c
-    with _on(grad.device):
-        backward_kernel[(M * parts,)](
-            query.vectors, candidate.vectors, query.sides, candidate.sides, grad,
-            to_q, to_c, to_query, to_candidate, weight, M, rows_q, rows_c, each,
-            GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
-            WIDTH=across, **_launch(blocks),
-        )  # fmt: skip
-    return Parts(to_q, to_c, to_query, to_candidate)
+def new_gradients(query: Packed, candidate: Packed) -> Gradients:
+    """Room for them."""
+    q, c = query.vectors, candidate.vectors
+    return Gradients(
+        _new(q, *q.shape),
+        _new(c, *c.shape),
+        _new(q, len(q), 2 * query.geodesic, q.shape[1]),
+        _new(c, len(c), query.geodesic * c.shape[1]),
+    )
 
 
 def launch_backward(
@@ -165,14 +155,42 @@ def launch_backward(
     *,
     precision: str,
     blocks: Blocks,
-) -> tuple[list[Tensor], list[Tensor]]:
-    """The same added up, core vectors first."""
-    found = launch_parts(query, candidate, norm, weight, grad, precision=precision, blocks=blocks)
-    of_query, of_candidate = [found.to_q.sum(0)], [found.to_c]
-    if query.sides.numel():
-        of_query += found.to_query.sum(0).unbind(1)
-        of_candidate += [found.to_candidate]
-    return of_query, of_candidate
+) -> Gradients:
+    """Gradients of both sides, for core vectors of at most ``WHOLE`` numbers."""
+    (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
+    geodesic = query.geodesic
+    tiles = rows_c // blocks.columns
+    each, together = division(tiles, M, rows_q * across)
+    parts = -(-tiles // each)
+    found = new_gradients(query, candidate)
+    for start in range(0, M, together):
+        some = slice(start, start + together)
+        count = len(query.vectors[some])
+        to_q, to_query = (
+            _new(grad, parts, count, rows_q, across),
+            _new(grad, parts, count, 2, rows_q),
+        )
+        with _on(grad.device):
+            backward_kernel[(count * parts,)](
+                query.vectors[some], candidate.vectors[some], query.sides[some], candidate.sides[some],
+                grad, to_q, found.to_c[some], to_query, found.to_candidate[some], weight,
+                count, rows_q, rows_c, each,
+                GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
+                WIDTH=across, **_launch(blocks),
+            )  # fmt: skip
+        _add_up(to_q, found.to_q[some])
+        if geodesic:
+            _add_up(to_query, found.to_query[some])
+    return found
+
+
+def _add_up(parts: Tensor, total: Tensor) -> None:
+    """Write ``Σ_i parts[i]`` to ``total``; both are contiguous."""
+    count = total.numel()
+    with _on(total.device):
+        sum_kernel[(-(-count // SUMMED),)](
+            parts, total, count, len(parts), BLOCK=SUMMED, UNROLL=8, num_warps=4
+        )
 
 
 def launch_long_backward(
@@ -184,33 +202,32 @@ def launch_long_backward(
     *,
     precision: str,
     blocks: Blocks,
-) -> tuple[list[Tensor], list[Tensor]]:
+) -> Gradients:
     """The same for core vectors of any length, one component at a time."""
-    (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
+    (M, rows_q, _), rows_c = query.vectors.shape, candidate.vectors.shape[1]
     down, over = rows_q // blocks.rows, rows_c // blocks.columns
-    of_query, of_candidate = [_new(grad, M, rows_q, across)], [_new(grad, M, rows_c, across)]
-    sums: list[Tensor] = []
-    geodesic = bool(query.sides.numel())
-    if geodesic:
-        of_query += [_new(grad, M, rows_q), _new(grad, M, rows_q)]
-        of_candidate += [_new(grad, M, rows_c)]
-        sums = [_new(grad, over, rows_q), _new(grad, over, rows_q), _new(grad, down, rows_c)]
+    geodesic = query.geodesic
+    found = new_gradients(query, candidate)
     slopes = _new(grad, rows_q, rows_c)
-    totals = [*of_query[1:], *of_candidate[1:]]
+    by_tile = [_new(grad, over * geodesic, rows_q) for _ in range(2)]
+    by_tile += [_new(grad, down * geodesic, rows_c)]
     for m in range(M):
         halves = (side[m] for side in (*query.halves, *candidate.halves))
         with _on(grad.device):
             slopes_kernel[(down * over,)](
-                *halves, query.sides[m], candidate.sides[m], grad, slopes,
-                *(sums or [slopes] * 3), weight, rows_q, rows_c,
+                *halves, query.sides[m], candidate.sides[m], grad, slopes, *by_tile, weight,
+                rows_q, rows_c,
                 GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
-                WIDTH=across, BLOCK_C=WHOLE, **_launch(blocks),
+                WIDTH=query.vectors.shape[2], BLOCK_C=WHOLE, **_launch(blocks),
             )  # fmt: skip
-        torch.matmul(slopes, candidate.vectors[m], out=of_query[0][m])
-        torch.matmul(slopes.T, query.vectors[m], out=of_candidate[0][m])
-        for total, parts in zip(totals, sums, strict=True):
-            torch.sum(parts, 0, out=total[m])
-    return of_query, of_candidate
+        torch.matmul(slopes, candidate.vectors[m], out=found.to_q[m])
+        torch.matmul(slopes.T, query.vectors[m], out=found.to_c[m])
+        if geodesic:
+            for parts, total in zip(
+                by_tile, (*found.to_query[m], found.to_candidate[m]), strict=True
+            ):
+                torch.sum(parts, 0, out=total)
+    return found
 
 
 def launch_paired(
@@ -303,28 +320,26 @@ class _Fused(torch.autograd.Function):
         (B, N), C = grads[0].shape, ctx.C
         rows_q, rows_c = query.vectors.shape[1], candidate.vectors.shape[1]
         if not rows_q * rows_c:
-            of_query, of_candidate = (
-                [torch.zeros_like(side.vectors), *torch.zeros_like(side.sides).unbind(1)[:count]]
-                for side, count in ((query, 2), (candidate, 1))
-            )
+            found = Gradients(*(torch.zeros_like(t) for t in new_gradients(query, candidate)))
         else:
             grad = torch.nn.functional.pad(grads[0], (0, rows_c - N, 0, rows_q - B)).contiguous()
             launch = launch_long_backward if C > WHOLE else launch_backward
             blocks = chosen.slopes if C > WHOLE else chosen.backward
             with torch.autocast(grad.device.type, enabled=False):
-                of_query, of_candidate = launch(
+                found = launch(
                     query, candidate, norm, weight, grad, precision=precision, blocks=blocks
                 )
-        to_q, *to_query = of_query
-        to_c, *to_candidate = of_candidate
+        scalars = []
+        if query.geodesic:
+            to_root, to_a = found.to_query.unbind(1)
+            scalars = [to_root[:, :B], to_a[:, :B], found.to_candidate[:, :N]]
         onto = grads[0] if ctx.needs_input_grad[5] else None
         return (
             *(None,) * 5,
             onto,
-            to_q[:, :B, :C],
-            to_c[:, :N, :C],
-            *(s[:, :B] for s in to_query),
-            *(s[:, :N] for s in to_candidate),
+            found.to_q[:, :B, :C],
+            found.to_c[:, :N, :C],
+            *scalars,
         )
 
 
@@ -384,5 +399,5 @@ def fused_pairwise(
         raise ValueError(f"queries are {tuple(q.shape)}, candidates {tuple(c.shape)}")
     if onto is not None and (onto.shape != (B, N) or not onto.is_contiguous()):
         raise ValueError(f"the sum can only be added to a contiguous ({B}, {N}) table")
-    chosen = blocks or configuration(C)
+    chosen = blocks or configuration(C, geodesic=isinstance(finish, Geodesic))
     return _fused(finish, norm, weight, precision, chosen, onto, q, c, *scalars)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from golde.kernels.triton.distance import _on
 from golde.kernels.triton.draw_kernels import draw_kernel, known_kernel
+from golde.kernels.triton.sorting import sorted_few
 
 DRAWN = 256
 """Queries or negatives that a program draws."""
@@ -66,7 +67,7 @@ def draw(source: Source, B: int, N: int, E: int, start: int) -> Drawn:
             TAKES_ALL=takes_all, BLOCK=DRAWN, num_warps=4,
         )  # fmt: skip
     if not takes_all:
-        torch.sort(unsorted, out=(candidates, _empty(device, torch.int64, N)))
+        sorted_few(unsorted, candidates)
     return drawn
 
 

@@ -295,6 +295,20 @@ def backward_kernel(
 
 
 @jit
+def sum_kernel(parts, total, count, PARTS, BLOCK: tl.constexpr, UNROLL: tl.constexpr):
+    """``Σ_i parts[i]`` in order; several parts are on their way at a time."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    found = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, PARTS, UNROLL):
+        for step in tl.static_range(UNROLL):
+            part = start + step
+            there = inside & (part < PARTS)
+            found += tl.load(parts + tl.cast(part, tl.int64) * count + at, mask=there, other=0.0)
+    tl.store(total + at, found, mask=inside)
+
+
+@jit
 def slopes_kernel(
     q, q_low, c, c_low, of_query, of_candidate, grad, slopes, sums_root, sums_a, sums_n, weight,
     rows_q, rows_c,

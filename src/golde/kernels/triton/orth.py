@@ -48,7 +48,7 @@ def _block(K: int) -> int:
 
 
 def _warps(block: int) -> int:
-    return 1 if block <= 16 else 4
+    return 1 if block <= 32 else 4
 
 
 # Autograd.
