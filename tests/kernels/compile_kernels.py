@@ -9,7 +9,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from golde.kernels.triton import configuration
+from golde.kernels.triton import configuration, ranks
 from golde.kernels.triton import row_adam_kernels as rows
 from golde.kernels.triton.batch import CANDIDATES, SHARES
 from golde.kernels.triton.batch_kernels import (
@@ -33,6 +33,7 @@ from golde.kernels.triton.loss import SCALED, WHOLE
 from golde.kernels.triton.loss_kernels import adversarial_kernel, scale_kernel
 from golde.kernels.triton.orth_kernels import orth_backward_kernel, orth_kernel
 from golde.kernels.triton.positive import BLOCK, positive_kernel
+from golde.kernels.triton.ranks_kernels import BEST, COUNTS, TRUTH, mark_kernel, tile_kernel
 from golde.kernels.triton.sorting import COLUMNS as COMPARED
 from golde.kernels.triton.sorting import ROWS, sort_kernel
 
@@ -54,6 +55,8 @@ DRAW = "entity direction answer *weight place !loop order step entities directio
 DRAW += " !own_masked drawn ~start"
 LOSS = "*positive *own *shared !own_masked !masked *weight *terms *to_positive *to_own *to_shared"
 LOSS += " .margin .temperature"
+RANKS = "*truth answers offsets ?counts excluded *scores *maxima ?doubt"
+GROUP = "*q *q_low *c *c_low *of_query *of_candidate .scale"
 TABLE = "ids stamp turn ?last ?taken *rows *grad *moments *squares"
 
 
@@ -132,8 +135,22 @@ def of_the_table() -> Iterator[Any]:
             yield built(kernel, named, constants, num_warps=4, enable_fp_fusion=False)
 
 
+def of_ranks() -> Iterator[Any]:
+    """Tiles of a model with two groups, and the mask of known facts."""
+    numbers = range(ranks.MOST_GROUPS)
+    named = types(" ".join([RANKS, *(f"{name}_{i}" for name in GROUP.split() for i in numbers)]))
+    constants = {f"GEODESIC_{i}": i == 1 for i in numbers} | {"NORM": 1, "PRECISION": "tf32x3"}
+    constants |= {"WIDTH_0": 32, "WIDTH_1": 16, "WIDTH_2": 0, "BAND": ranks.BAND}
+    constants |= {"BLOCK_B": ranks.TILE.rows, "BLOCK_N": ranks.TILE.columns}
+    options = {"num_warps": ranks.TILE.warps, "maxnreg": ranks.REGISTERS}
+    for what in (TRUTH, COUNTS, BEST):
+        yield built(tile_kernel, named, constants | {"WHAT": what}, **options)
+    constants = {"OWN": True, "BLOCK": ranks.MARKS}
+    yield built(mark_kernel, types("first last base codes entity excluded"), constants, num_warps=4)
+
+
 def main() -> None:
-    done = [*of_the_distance(), *of_a_batch(), *of_a_step(), *of_the_table()]
+    done = [*of_the_distance(), *of_a_batch(), *of_a_step(), *of_the_table(), *of_ranks()]
     assert all(binary.asm["cubin"] for binary in done)
     print(f"{len(done)} kernels")
 

@@ -2,7 +2,8 @@
 
 The score matrix (queries × entities) is visited in blocks. What a block contributes is a reduction
 over its candidates, a maximum for the true score and sums for the counts, so the candidate axis may
-be split over blocks, and over devices, without changing a rank.
+be split over blocks, and over devices, without changing a rank. A scorer that can do so counts by itself,
+as its scores come about; blocks are the reference, and what names a score that is not finite.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -23,6 +25,32 @@ Scorer = Callable[[Tensor, Tensor, int, int], Tensor]
 entities ``start..stop`` are as answers, higher is better. A direction below R asks for tails, one
 from R to 2R for heads."""
 
+
+@runtime_checkable
+class CountingScorer(Protocol):
+    """A scorer that ranks without handing out scores, in memory that it bounds itself."""
+
+    def __call__(self, entity: Tensor, direction: Tensor, start: int, stop: int, /) -> Tensor: ...
+
+    def count(
+        self,
+        entity: Tensor,
+        direction: Tensor,
+        row: Tensor,
+        answer: Tensor,
+        known: tuple[Tensor, Tensor, Tensor, Tensor],
+        *,
+        own: bool,
+    ) -> tuple[Tensor, Tensor]:
+        """How many candidates score above the answer, and how many like it, (2, n).
+
+        Queries are entity (B,) and direction (B,); that of answer i is ``row[i]``, in ascending order. Known
+        answers of query b, which are ``codes[first[b]:last[b]] − base[b]`` for ``first, last, base, codes``
+        as given, do not count, nor with ``own`` does its entity. The second tensor, (1,), is other than 0
+        where blocks have to tell, as for a score that is not finite. Nothing waits for the device.
+        """
+
+
 MEMORY_MB = {"cpu": 64.0, "cuda": 2048.0}
 """Blocks of this size stay small enough on a CPU for the allocator to reuse their memory; larger ones
 are slower, because every block then touches fresh pages. A GPU wants few and large ones."""
@@ -30,6 +58,7 @@ are slower, because every block then touches fresh pages. A GPU wants few and la
 _BYTES_A_SCORE = 32  # scores as they come, masked, one row a query, compared, and some to spare
 _FEWEST_ROWS = 8  # with fewer queries a block, splitting the candidates is the better choice
 _MOST_COLUMNS = 1 << 24  # counts are summed in float32, exact up to here
+_ASKED_AT_ONCE = 1 << 13  # of a scorer that counts by itself
 
 
 class EvaluationError(GoldeError):
@@ -114,23 +143,107 @@ def rank_queries(
 
     Work happens on the device of ``entity``. With ``self_filter`` the query's own entity is no
     candidate either, unless it is the answer. Queries reach the scorer sorted by direction, then
-    entity, and an (entity, direction) asked several times in a block is scored once.
+    entity, and an (entity, direction) asked several times in a block is scored once. Blocks take about
+    ``memory_mb``.
     """
-    if memory_mb is None:
-        memory_mb = _memory_mb(entity.device)
-    rows, spans = _blocks(entities, memory_mb)
-    filters = filters.to(entity.device)
     order = torch.argsort(direction * entities + entity, stable=True)
-    found = torch.empty(3, len(entity), dtype=torch.int64, device=entity.device)
-    scratch = torch.empty(min(rows, len(entity)) * spans[0][1], device=entity.device)
+    asked = _Asked(
+        entity[order],
+        direction[order],
+        answer[order],
+        filters.to(entity.device),
+        entities,
+        self_filter,
+    )
+    found = None
     with torch.no_grad():
-        for start in range(0, len(order), rows):
-            chosen = order[start : start + rows]
-            block = _Block(score, entity[chosen], direction[chosen], answer[chosen], entities, name)
-            found[:, chosen] = block.rank(filters, self_filter, spans, scratch)
-            progress(min(start + rows, len(order)), len(order))
-    better, ties, candidates = found.cpu()
+        if len(order) and isinstance(score, CountingScorer):
+            found = _counted(score, asked, progress)
+        if found is None:
+            memory_mb = _memory_mb(entity.device) if memory_mb is None else memory_mb
+            found = _in_blocks(score, asked, memory_mb, name, progress)
+    better, ties, candidates = torch.empty_like(found).index_copy_(1, order, found).cpu()
     return Ranks(entity.cpu(), direction.cpu(), answer.cpu(), better, ties, candidates)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Queries by direction, then entity, with their answers and what their candidates are without."""
+
+    entity: Tensor  # (B,)
+    direction: Tensor  # (B,)
+    answer: Tensor  # (B,)
+    filters: KnownFacts
+    entities: int
+    self_filter: bool
+
+    def __len__(self) -> int:
+        return len(self.answer)
+
+    def __getitem__(self, some: slice) -> _Asked:
+        ids = self.entity[some], self.direction[some], self.answer[some]
+        return _Asked(*ids, self.filters, self.entities, self.self_filter)
+
+    def distinct(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Entities and directions that differ, (U,) each, and which of them every query has, (B,)."""
+        keys, row = torch.unique_consecutive(
+            self.direction * self.entities + self.entity, return_inverse=True
+        )
+        return keys % self.entities, keys // self.entities, row
+
+    def outcome(self, counts: Tensor) -> Tensor:
+        """(3, B): how many candidates score above the answer, tie with it, and take part.
+
+        ``counts`` (2, B) are of those not excluded that score above the answer and like it. The answer
+        takes part, also where it was excluded as a known fact or as the query entity.
+        """
+        query = self.entity, self.direction
+        excluded = self.filters.contains(*query, self.answer)
+        left_out = self.filters.counts(*query)
+        if self.self_filter:
+            excluded = excluded | (self.entity == self.answer)
+            left_out = left_out + ~self.filters.contains(*query, self.entity)
+        back = excluded.long()
+        above, equal = counts.unbind()
+        return torch.stack([above, equal - (1 - back), self.entities - left_out + back])
+
+
+def _counted(score: CountingScorer, asked: _Asked, progress: Progress) -> Tensor | None:
+    """The outcome of all queries as the scorer counts, or None where it leaves them to blocks.
+
+    The device is waited for twice: before anything is scored, for how many queries differ, and at the end.
+    """
+    entity, direction, row = asked.distinct()
+    starts = range(0, len(asked), _ASKED_AT_ONCE)
+    stops = [min(start + _ASKED_AT_ONCE, len(asked)) for start in starts]
+    edges = row[[*starts, *(stop - 1 for stop in stops)]].view(2, -1).T.tolist()
+    found, doubts = [], []
+    for start, stop, (first, last) in zip(starts, stops, edges, strict=True):
+        some = asked[start:stop]
+        queries = entity[first : last + 1], direction[first : last + 1]
+        known = (*asked.filters.ranges(*queries), asked.filters.codes)
+        counts, doubt = score.count(
+            *queries, row[start:stop] - first, some.answer, known, own=asked.self_filter
+        )
+        found.append(some.outcome(counts.long()))
+        doubts.append(doubt)
+        progress(stop, len(asked))
+    return None if torch.cat(doubts).any() else torch.cat(found, 1)
+
+
+def _in_blocks(
+    score: Scorer, asked: _Asked, memory_mb: float, name: Namer, progress: Progress
+) -> Tensor:
+    """The outcome of all queries, block by block."""
+    rows, spans = _blocks(asked.entities, memory_mb)
+    found = torch.empty(3, len(asked), dtype=torch.int64, device=asked.answer.device)
+    scratch = torch.empty(min(rows, len(asked)) * spans[0][1], device=asked.answer.device)
+    for start in range(0, len(asked), rows):
+        some = asked[start : start + rows]
+        counts = _Block(score, some, name).count(spans, scratch)
+        found[:, start : start + rows] = some.outcome(counts)
+        progress(min(start + rows, len(asked)), len(asked))
+    return found
 
 
 def _memory_mb(device: torch.device) -> float:
@@ -155,29 +268,13 @@ class _Block:
     Queries with the same entity and direction share a row of scores; only their answers differ.
     """
 
-    def __init__(
-        self,
-        score: Scorer,
-        entity: Tensor,
-        direction: Tensor,
-        answer: Tensor,
-        entities: int,
-        name: Namer,
-    ) -> None:
-        self.score, self.answer, self.entities, self.name = score, answer, entities, name
-        rows, self.row = torch.unique_consecutive(
-            direction * entities + entity, return_inverse=True
-        )  # (U,), (B,)
-        self.entity, self.direction = rows % entities, rows // entities
+    def __init__(self, score: Scorer, asked: _Asked, name: Namer) -> None:
+        self.score, self.answer, self.name = score, asked.answer, name
+        self.filters, self.self_filter = asked.filters, asked.self_filter
+        self.entity, self.direction, self.row = asked.distinct()  # (U,), (U,), (B,)
 
-    def rank(
-        self,
-        filters: KnownFacts,
-        self_filter: bool,
-        spans: list[tuple[int, int]],
-        scratch: Tensor,
-    ) -> Tensor:
-        """(3, B): how many candidates score above the answer, tie with it, and take part."""
+    def count(self, spans: list[tuple[int, int]], scratch: Tensor) -> Tensor:
+        """(2, B): how many candidates that are not excluded score above the answer, and like it."""
         # The second pass goes backwards over the spans, so what was scored last is not scored
         # again; with one span, nothing is.
         scores = lru_cache(maxsize=1)(self._scores)
@@ -186,7 +283,7 @@ class _Block:
             inside = (self.answer >= start) & (self.answer < stop)
             if inside.any():
                 truth = torch.maximum(truth, self._true_scores(scores(start, stop), start, inside))
-        row, column = self._excluded(filters, self_filter)
+        row, column = self._excluded()
         above = torch.zeros_like(self.answer)
         equal = torch.zeros_like(self.answer)
         for start, stop in reversed(spans):
@@ -199,14 +296,7 @@ class _Block:
             mask = scratch[: block.numel()].view(block.shape)
             above += _count(torch.gt, block, truth, mask)
             equal += _count(torch.eq, block, truth, mask)
-        # The answer takes part, also where it was excluded as a known fact or as the query entity.
-        entity, direction = self.entity[self.row], self.direction[self.row]
-        excluded = filters.contains(entity, direction, self.answer)
-        if self_filter:
-            excluded = excluded | (entity == self.answer)
-        back = excluded.long()
-        others = self.entities - torch.bincount(row, minlength=len(self.entity))[self.row]
-        return torch.stack([above, equal - (1 - back), others + back])
+        return torch.stack([above, equal])
 
     def _scores(self, start: int, stop: int) -> Tensor:
         """(U, stop - start), checked."""
@@ -229,11 +319,11 @@ class _Block:
         column = (self.answer - start).clamp(0, block.shape[1] - 1)
         return block[self.row, column].where(inside, -torch.inf)
 
-    def _excluded(self, filters: KnownFacts, self_filter: bool) -> tuple[Tensor, Tensor]:
+    def _excluded(self) -> tuple[Tensor, Tensor]:
         """Row and entity of every known fact and, with ``self_filter``, loop; each listed once."""
-        row, column = filters.answers(self.entity, self.direction)
-        if self_filter:
-            known = filters.contains(self.entity, self.direction, self.entity)
+        row, column = self.filters.answers(self.entity, self.direction)
+        if self.self_filter:
+            known = self.filters.contains(self.entity, self.direction, self.entity)
             own = known.logical_not().nonzero()[:, 0]
             row, column = torch.cat([row, own]), torch.cat([column, self.entity[own]])
         return row, column

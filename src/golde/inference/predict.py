@@ -8,10 +8,19 @@ import torch
 from torch import Tensor
 
 from golde.data.graph import SPLITS, KnowledgeGraph
+from golde.data.known import KnownFacts
 from golde.data.vocabulary import Vocabulary
 from golde.errors import GoldeError
 from golde.inference.queries import Prediction, Query
-from golde.inference.search import block_shape, diverged, merge, non_finite, top_k
+from golde.inference.search import (
+    SearchingScorer,
+    block_shape,
+    diverged,
+    merge,
+    non_finite,
+    rows_at_once,
+    top_k,
+)
 from golde.models import GoldE
 
 KNOWN = ("keep", "drop", "mark")
@@ -37,6 +46,12 @@ class Predictor:
         self.candidates = None if candidates is None else set(candidates)
         if self.candidates == set():
             raise GoldeError("the list of candidates is empty; name at least one, or leave it out")
+        nothing = KnownFacts(graph.train[:0], len(graph.entities), len(graph.relations))
+        self.excluded = (graph.known() if known == "drop" else nothing).to(model.entity.device)
+        scorer = model.scorer()
+        self.searcher: SearchingScorer | None = None
+        if candidates is None and isinstance(scorer, SearchingScorer):
+            self.searcher = scorer
 
     def stream(self, queries: Sequence[Query]) -> Iterator[list[Prediction]]:
         """The answers to each query, best first; every name is looked up before the first answer."""
@@ -46,6 +61,8 @@ class Predictor:
         rows, _ = block_shape(
             len(queries), max(len(self.graph.entities), len(self.graph.relations))
         )
+        if self.searcher is not None:
+            rows = rows_at_once(len(queries), max(self.top, len(self.graph.relations)))
         for start in range(0, len(queries), rows):
             yield from self._block(queries[start : start + rows], ids[start : start + rows])
 
@@ -66,23 +83,40 @@ class Predictor:
         head, relation, tail = ids.unbind(1)
         entity = torch.where(head < 0, tail, head)
         direction = relation + (head < 0) * len(graph.relations)
-        pool, device = self._pool(names), self.model.entity.device
-        row = answer = entity.new_empty(0)
-        if self.known == "drop":
-            row, answer = graph.known().answers(entity, direction)
-        best = ids.new_empty(len(ids), 0, dtype=self.model.entity.dtype), ids.new_empty(len(ids), 0)
-        for part in pool.split(block_shape(len(ids), len(pool))[1]):
-            scores = self.model.score(entity.to(device), direction.to(device), part.to(device))
+        asked = entity.to(self.model.entity.device), direction.to(self.model.entity.device)
+        best = self._searched(*asked)
+        if best is None:
+            best = self._best_of_blocks(queries, *asked)
+        splits = self._splits(entity.unsqueeze(1), direction.unsqueeze(1), best[1])
+        return _in_words(queries, names, *best, splits)
+
+    def _searched(self, entity: Tensor, direction: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Scores and ids of the best as the scorer finds them, or None where it leaves them to blocks."""
+        if self.searcher is None:
+            return None
+        known = (*self.excluded.ranges(entity, direction), self.excluded.codes)
+        values, best, doubt = self.searcher.top(entity, direction, self.top, known)
+        return None if doubt.any() else (values.cpu(), best.cpu())
+
+    def _best_of_blocks(
+        self, queries: Sequence[Query], entity: Tensor, direction: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Scores and ids of the best, block by block; (B, top) each or as many as there are."""
+        names = self.graph.entities
+        pool = self._pool(names).to(entity.device)
+        row, answer = self.excluded.answers(entity, direction)
+        best = self.model.entity.new_empty(len(entity), 0), entity.new_empty(len(entity), 0)
+        for part in pool.split(block_shape(len(entity), len(pool))[1]):
+            scores = self.model.score(entity, direction, part)
             if (at := non_finite(scores)) is not None:
                 fact = queries[at[0]].answered(names[int(part[at[1]])])
                 raise diverged(fact, float(scores[at]))
             place = torch.searchsorted(part, answer).clamp(max=len(part) - 1)
             here = part[place] == answer
-            scores[row[here].to(device), place[here].to(device)] = -torch.inf
+            scores[row[here], place[here]] = -torch.inf
             values, columns = top_k(scores, self.top)
-            best = merge(best, (values.cpu(), part[columns.cpu()]), self.top)
-        splits = self._splits(entity.unsqueeze(1), direction.unsqueeze(1), best[1])
-        return _in_words(queries, names, *best, splits)
+            best = merge(best, (values, part[columns]), self.top)
+        return best[0].cpu(), best[1].cpu()
 
     def _relations(self, queries: Sequence[Query], ids: Tensor) -> list[list[Prediction]]:
         """Relations of (head, ?, tail), by their forward scores."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,31 @@ SCORES_AT_ONCE = 1 << 21
 """Scores held at a time: a few MB, with the masks and indices beside them a few dozen."""
 
 _FEWEST_ROWS = 8  # with fewer queries a block, cutting the candidates is the better choice
+_MOST_ROWS = 1 << 12  # of queries handed at once to a scorer that searches by itself
+
+
+@runtime_checkable
+class SearchingScorer(Protocol):
+    """A scorer that finds the best of all entities by itself, in memory that it bounds itself."""
+
+    def top(
+        self,
+        entity: Tensor,
+        direction: Tensor,
+        k: int,
+        known: tuple[Tensor, Tensor, Tensor, Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores and ids of each query's k best, (B, min(k, E)), best first, the lower id among equals.
+
+        Known answers of query b, which are ``codes[first[b]:last[b]] − base[b]`` for ``first, last, base,
+        codes`` as given, score −∞. The third tensor, (1,), is other than 0 where blocks have to tell, as
+        for a score that is not finite.
+        """
+
+
+def rows_at_once(queries: int, k: int) -> int:
+    """How many queries to hand at once to a scorer that searches by itself."""
+    return max(1, min(queries, _MOST_ROWS, SCORES_AT_ONCE // k))
 
 
 def block_shape(queries: int, candidates: int) -> tuple[int, int]:

@@ -119,7 +119,8 @@ class GoldE(nn.Module):
         """Scores against candidates ``start..stop``, as ranking asks for them.
 
         What does not depend on the query is kept from call to call while the range stays the same,
-        so the parameters must not change in between.
+        so the parameters must not change in between. On a GPU the scorer can also ``count`` and find the
+        ``top`` by itself (``golde.kernels.triton.ranks``), but for biases and for many groups.
         """
         kept: dict[tuple[int, int], list[Core]] = {}
 
@@ -130,7 +131,16 @@ class GoldE(nn.Module):
             candidates = torch.arange(start, stop, device=entity.device)
             return self._score_against(entity, direction, candidates, kept[start, stop])
 
-        return score
+        table, finishes = self.entity, [group.finish for group in self.geometries]
+        if self.config.bias or not all(supports(f, table.dtype, table.device) for f in finishes):
+            return score
+        from golde.kernels.triton.ranks import MOST_GROUPS, FusedScorer
+
+        if len(finishes) > MOST_GROUPS:
+            return score
+        return FusedScorer(
+            score, table, self.queries, self.candidates, self.weights, self.config.norm
+        )
 
     def score_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
         """The score of one answer per query, (B,)."""

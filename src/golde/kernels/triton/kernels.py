@@ -178,20 +178,12 @@ def product_tile(
 
 
 @jit
-def forward_kernel(
-    q, q_low, c, c_low, of_query, of_candidate, out, weight, M, B, N, rows_q, rows_c,
-    GEODESIC: tl.constexpr, NORM: tl.constexpr, ACCUMULATE: tl.constexpr, WIDE: tl.constexpr,
-    PRECISION: tl.constexpr, WIDTH: tl.constexpr,
-    BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+def distance_tile(
+    total, q, q_low, c, c_low, of_query, of_candidate, rows, columns, M, rows_q, rows_c,
+    GEODESIC: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr, WIDTH: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """``out (+)= weight · Σ_m d_m^norm``, a tile of the (B, N) table a program.
-
-    Programs that follow each other share their candidates, which then come from the cache.
-    """
-    down = tl.cdiv(B, BLOCK_B)
-    program = tl.program_id(0)
-    rows, columns = places(program % down, BLOCK_B, WIDE), places(program // down, BLOCK_N, WIDE)
-    total = tl.zeros((BLOCK_B, BLOCK_N), tl.float32)
+    """``total + Σ_m d_m^norm`` for a tile of pairs."""
     for _ in range(M):
         x = product_tile(q, q_low, c, c_low, rows, columns, WIDTH, BLOCK_C, PRECISION)
         if GEODESIC:
@@ -207,7 +199,27 @@ def forward_kernel(
         q_low += tl.cast(rows_q, tl.int64) * WIDTH
         c += tl.cast(rows_c, tl.int64) * WIDTH
         c_low += tl.cast(rows_c, tl.int64) * WIDTH
-    total *= weight
+    return total
+
+
+@jit
+def forward_kernel(
+    q, q_low, c, c_low, of_query, of_candidate, out, weight, M, B, N, rows_q, rows_c,
+    GEODESIC: tl.constexpr, NORM: tl.constexpr, ACCUMULATE: tl.constexpr, WIDE: tl.constexpr,
+    PRECISION: tl.constexpr, WIDTH: tl.constexpr,
+    BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """``out (+)= weight · Σ_m d_m^norm``, a tile of the (B, N) table a program.
+
+    Programs that follow each other share their candidates, which then come from the cache.
+    """
+    down = tl.cdiv(B, BLOCK_B)
+    program = tl.program_id(0)
+    rows, columns = places(program % down, BLOCK_B, WIDE), places(program // down, BLOCK_N, WIDE)
+    total = weight * distance_tile(
+        tl.zeros((BLOCK_B, BLOCK_N), tl.float32), q, q_low, c, c_low, of_query, of_candidate,
+        rows, columns, M, rows_q, rows_c, GEODESIC, NORM, PRECISION, WIDTH, BLOCK_C,
+    )  # fmt: skip
     inside = (rows < B)[:, None] & (columns < N)[None, :]
     at = out + rows[:, None] * N + columns[None, :]
     if ACCUMULATE:

@@ -15,8 +15,8 @@ try:
 except ImportError:  # ``supports`` says no, and nothing below is called
     tl = None
 
-    def jit(function: Any) -> Any:
-        return function
+    def jit(function: Any = None, **_: Any) -> Any:
+        return jit if function is None else function
 
 
 if tl is not None and os.environ.get("TRITON_INTERPRET") == "1":  # it knows no machine code

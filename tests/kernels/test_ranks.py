@@ -1,0 +1,247 @@
+"""Counts and the best candidates as kernels find them, against blocks of scores."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from golde.config import ModelConfig
+from golde.data.graph import KnowledgeGraph
+from golde.data.known import KnownFacts
+from golde.evaluation.ranking import (
+    CountingScorer,
+    NonFiniteScoreError,
+    Ranks,
+    Scorer,
+    rank_queries,
+)
+from golde.inference.predict import Predictor
+from golde.inference.queries import Query
+from golde.inference.search import SearchingScorer, top_k
+from golde.kernels import Core
+from golde.kernels.triton import Blocks
+from golde.models import GoldE
+from oracles import seeded
+
+if find_spec("triton") is None:
+    pytest.skip("Triton is not installed (extra: kernels)", allow_module_level=True)
+
+CUDA = torch.cuda.is_available()
+DEVICE = torch.device("cuda" if CUDA else "cpu")
+RELATIONS = 2
+
+with pytest.MonkeyPatch.context() as patch:
+    if not CUDA:
+        patch.setenv("TRITON_INTERPRET", "1")  # read when kernels are defined; see conftest
+    kernels: Any = import_module("golde.kernels.triton.ranks")
+
+
+@pytest.fixture(autouse=True)
+def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not CUDA:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+
+
+@pytest.fixture(params=["at once", "in spans", "large tiles"])
+def _spans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything at once; or a tile of candidates at a time, and blocks that cut a query's answers."""
+    if request.param == "large tiles":
+        monkeypatch.setattr(kernels, "TILE", Blocks(128, 128, 8, 2))
+    if request.param == "in spans":
+        monkeypatch.setattr(kernels, "PACKED", 1)
+        monkeypatch.setattr(kernels, "SCRATCH_ROWS", kernels.TILE.rows)
+        monkeypatch.setattr("golde.evaluation.ranking._ASKED_AT_ONCE", 33)
+
+
+class Lattice:
+    """Entities on a lattice, directions as steps: squared distances are integers, and ties many.
+
+    Coordinates are dealt to the groups two by two; weights are powers of two, so every score is exact.
+    """
+
+    def __init__(self, entities: int, groups: int) -> None:
+        self.table = torch.randint(0, 3, (entities, 2 * groups), generator=seeded(1)).float()
+        self.table = self.table.to(DEVICE)
+        steps = torch.randint(-1, 2, (2 * RELATIONS, 2 * groups), generator=seeded(2)).float()
+        self.steps, self.weights = steps.to(DEVICE), [2.0, 0.5, 1.0][:groups]
+
+    def queries(self, rows: Tensor, direction: Tensor) -> list[Core]:
+        points = (rows + self.steps[direction]).split(2, 1)
+        squares = [x.square().sum(1, keepdim=True) for x in points]
+        return [
+            Core(torch.cat([-2 * x, torch.ones_like(xx), xx], 1)[None], ())
+            for x, xx in zip(points, squares, strict=True)
+        ]
+
+    def candidates(self, rows: Tensor) -> list[Core]:
+        points = rows.split(2, 1)
+        squares = [y.square().sum(1, keepdim=True) for y in points]
+        return [
+            Core(torch.cat([y, yy, torch.ones_like(yy)], 1)[None], ())
+            for y, yy in zip(points, squares, strict=True)
+        ]
+
+    def score(self, entity: Tensor, direction: Tensor, start: int, stop: int) -> Tensor:
+        offset = (self.table[entity] + self.steps[direction])[:, None] - self.table[start:stop]
+        weights = torch.tensor(self.weights, device=DEVICE).repeat_interleave(2)
+        return -(weights * offset.square()).sum(2)
+
+    def scorer(self) -> Any:
+        return kernels.FusedScorer(
+            self.score, self.table, self.queries, self.candidates, self.weights, 2
+        )
+
+
+def facts(entities: int, count: int, seed: int) -> Tensor:
+    draw = seeded(seed)
+    return torch.stack(
+        [torch.randint(n, (count,), generator=draw) for n in (entities, RELATIONS, entities)], 1
+    )
+
+
+def asked(entities: int, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries of every direction, many of them asked for several answers."""
+    draw = seeded(3)
+    sizes = (min(entities, 20), 2 * RELATIONS, entities)
+    ids = [torch.randint(n, (count,), generator=draw).to(DEVICE) for n in sizes]
+    return ids[0], ids[1], ids[2]
+
+
+def ranked(score: Scorer, known: KnownFacts, entities: int, count: int, own: bool) -> Ranks:
+    return rank_queries(score, *asked(entities, count), known, entities=entities, self_filter=own)
+
+
+def same(one: Ranks, two: Ranks) -> bool:
+    return all(
+        torch.equal(getattr(one, name), getattr(two, name))
+        for name in ("better", "ties", "candidates", "answer")
+    )
+
+
+@pytest.mark.usefixtures("_spans")
+@pytest.mark.parametrize("own", [False, True], ids=["", "self-filter"])
+@pytest.mark.parametrize(
+    ("entities", "groups", "count"), [(1, 1, 1), (63, 3, 70), (130, 2, 150), (200, 1, 1)]
+)
+def test_counts_are_those_of_blocks(entities: int, groups: int, count: int, own: bool) -> None:
+    """Ties, answers known and not, one query and many, candidates that fill no tile."""
+    lattice = Lattice(entities, groups)
+    known = KnownFacts(facts(entities, 4 * entities, 4), entities, RELATIONS)
+    expected = ranked(lattice.score, known, entities, count, own)
+    scorer = lattice.scorer()
+    assert isinstance(scorer, CountingScorer)
+    scorer.score = None  # blocks are not asked for
+    assert same(ranked(scorer, known, entities, count, own), expected)
+    assert count == 1 or expected.ties.sum() > count
+
+
+@pytest.mark.usefixtures("_spans")
+@pytest.mark.parametrize(("entities", "groups", "count"), [(1, 1, 1), (63, 3, 70), (150, 2, 5)])
+@pytest.mark.parametrize("k", [1, 4, 1000])
+def test_the_best_are_those_of_blocks(entities: int, groups: int, count: int, k: int) -> None:
+    """The lower id among equals; nothing but −∞ where more are wanted than are left."""
+    lattice = Lattice(entities, groups)
+    known = KnownFacts(facts(entities, 20 * entities, 4), entities, RELATIONS).to(DEVICE)
+    entity, direction, _ = asked(entities, count)
+    ranges = (*known.ranges(entity, direction), known.codes)
+    scorer = lattice.scorer()
+    assert isinstance(scorer, SearchingScorer)
+    values, best, doubt = scorer.top(entity, direction, k, ranges)
+    scores = lattice.score(entity, direction, 0, entities)
+    everyone = torch.arange(entities, device=DEVICE)
+    out = known.contains(entity.unsqueeze(1), direction.unsqueeze(1), everyone)
+    expected, columns = top_k(scores.masked_fill(out, -torch.inf), k)
+    assert torch.equal(best, columns)
+    assert torch.allclose(values, expected, atol=1e-9)  # the floor of a distance
+    assert not doubt
+
+
+@pytest.mark.parametrize("signature", ["P3x3 Q4x2", "Q3x2 E2x1 P35x1", "Q70x1"])
+@pytest.mark.parametrize("norm", [1, 2])
+def test_counts_of_every_geometry(signature: str, norm: int) -> None:
+    """Of a model as it is initialised, where no two scores are close but those of an entity there twice."""
+    entities = 97
+    weights = {letter: 0.5 for letter in signature if letter in "PQ"}
+    model = GoldE(
+        ModelConfig(signature=signature, norm=norm, weights=weights), entities, RELATIONS
+    ).to(DEVICE)
+
+    def fused() -> Any:
+        return kernels.FusedScorer(
+            None, model.entity, model.queries, model.candidates, model.weights, norm
+        )
+
+    def plain(entity: Tensor, direction: Tensor, start: int, stop: int) -> Tensor:
+        return model.score(entity, direction, torch.arange(start, stop, device=DEVICE))
+
+    known = KnownFacts(facts(entities, 400, 4), entities, RELATIONS)
+    expected = ranked(plain, known, entities, 40, True)
+    assert same(ranked(fused(), known, entities, 40, True), expected)
+    with torch.no_grad():
+        model.entity[-1] = model.entity[0]
+    entity, direction, _ = asked(entities, 40)
+    nothing = KnownFacts(facts(entities, 0, 4), entities, RELATIONS)
+    first = torch.zeros_like(entity)
+    twice = rank_queries(fused(), entity, direction, first, nothing, entities=entities)
+    assert (twice.ties == 1).all()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the interpreter
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_a_score_that_is_not_finite_is_found_by_blocks(value: float) -> None:
+    lattice = Lattice(70, 2)
+    lattice.table[66] = value
+    known = KnownFacts(facts(70, 9, 4), 70, RELATIONS)
+    with pytest.raises(NonFiniteScoreError, match=r"candidate 66 .*direction 0"):
+        ranked(lattice.scorer(), known, 70, 20, False)
+    entity, direction, _ = asked(70, 20)
+    ranges = (*known.to(DEVICE).ranges(entity, direction), known.to(DEVICE).codes)
+    assert lattice.scorer().top(entity, direction, 3, ranges)[2]
+
+
+def test_answers_scored_otherwise_are_left_to_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The distance of an answer must be that of the tile that holds it, to the bit."""
+    lattice = Lattice(70, 2)
+    known = KnownFacts(facts(70, 300, 4), 70, RELATIONS)
+    scorer = lattice.scorer()
+    plain = scorer._true_distances
+    monkeypatch.setattr(
+        scorer,
+        "_true_distances",
+        lambda *a: torch.nextafter(plain(*a), torch.zeros((), device=DEVICE)),
+    )
+    expected = ranked(lattice.score, known, 70, 40, False)
+    assert same(ranked(scorer, known, 70, 40, False), expected)
+
+
+@pytest.mark.parametrize("known", ["drop", "mark"])
+def test_predictions_are_those_of_blocks(known: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"e{i}" for i in range(80)]
+    triples = [(names[h], f"r{r}", names[t]) for h, r, t in facts(80, 600, 5).tolist()]
+    graph = KnowledgeGraph.from_triples(triples)
+    model = GoldE(ModelConfig(signature="P3x2 Q3x2"), len(graph.entities), 2).to(DEVICE)
+    queries = [Query(f"e{i}", "r0") for i in range(9)] + [Query(None, "r1", "e3")]
+    monkeypatch.setenv("GOLDE_KERNELS", "plain")
+    blocks = Predictor(model, graph, top=7, known=known)
+    assert blocks.searcher is None
+    expected = list(blocks.stream(queries))
+    monkeypatch.setattr("golde.models.golde.supports", lambda *_: True)
+    search = Predictor(model, graph, top=7, known=known)
+    assert search.searcher is not None
+    monkeypatch.setattr(Predictor, "_best_of_blocks", None)
+    for one, two in zip(search.stream(queries), expected, strict=True):
+        assert [(p.fact, p.known) for p in one] == [(p.fact, p.known) for p in two]
+        assert [p.score for p in one] == pytest.approx([p.score for p in two], rel=1e-5)
+
+
+def test_what_the_kernels_cannot_do_is_scored_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("golde.models.golde.supports", lambda *_: True)
+    for more in ({"bias": True}, {"signature": "E2x1 P2x1 Q2x1 E3x1"}):
+        settings = {"signature": "P3x2", **more}
+        assert not isinstance(GoldE(ModelConfig(**settings), 5, 1).scorer(), CountingScorer)
+    assert isinstance(GoldE(ModelConfig(signature="P3x2"), 5, 1).scorer(), CountingScorer)
