@@ -22,6 +22,7 @@ from golde.benchmark.forms import Form, Shared, Step, fastest, forms, plain
 from golde.benchmark.provenance import provenance
 from golde.benchmark.size import check, growth
 from golde.benchmark.task import SEED, Task
+from golde.errors import GoldeError
 from golde.progress import Progress, silent
 from golde.training.memory import enough_memory
 
@@ -89,7 +90,9 @@ class Comparison:
             return self._measured(form, checked, wanted, repeats)
         except torch.OutOfMemoryError:
             return {"skipped": "does not fit into memory"}
-        except RuntimeError as error:  # compilers fail in many ways
+        except GoldeError:
+            raise
+        except Exception as error:  # compilers fail in many ways
             return {"failed": f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"}
         finally:
             release()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -96,9 +97,12 @@ def plain(reference: Reference = pairwise_reference) -> Iterator[None]:
 @contextmanager
 def plain_compiled() -> Iterator[None]:
     """The plain form with the distance compiled."""
-    with plain(torch.compile(pairwise_reference, dynamic=False)):
-        yield
-    torch.compiler.reset()  # other sizes start anew instead of running into a limit
+    with plain(torch.compile(pairwise_reference, dynamic=False)), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it looks for the gradient of what is no leaf, and warns
+        try:
+            yield
+        finally:
+            torch.compiler.reset()  # other sizes start anew instead of running into a limit
 
 
 def compile_cores(model: GoldE) -> None:
