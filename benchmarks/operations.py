@@ -195,13 +195,13 @@ COUNTED: dict[str, Callable[[Shape], Operations]] = {
     "FusedAdam": adam,
     "LpNorm": gradient_norm,
 }
-"""By a part of the name that the profiler has for a kernel; of others only the time is known."""
+"""By the name of a kernel, or a part of it for a template; of others only the time is known."""
 
 
 def named(kernel: str) -> str:
     """The part of a kernel's name to know it by: the function and, of a template, what it applies."""
     for part in COUNTED:
-        if part in kernel:
+        if kernel == part or ("<" in kernel and part in kernel):
             return part
     text = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
     name = re.split(r"[<(]", text)[0].strip().rpartition("::")[2]
