@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from golde.benchmark.agreement import STEPS, Expected, Trace, expected, worst
 from golde.benchmark.clock import Memory, spread
 from golde.benchmark.compare import Comparison, bench
 from golde.benchmark.forms import Shared, form, plain
+from golde.benchmark.gathered import Gathered
 from golde.benchmark.provenance import commit
 from golde.benchmark.size import Size
 from golde.benchmark.task import Task
@@ -173,6 +175,13 @@ class Fake:
         if self.capture:
             raise RuntimeError("operation not permitted when stream is capturing")
         return Outcome(torch.tensor(1.0), torch.tensor(2.0))
+
+
+def test_the_textbook_form_keeps_its_optimiser() -> None:
+    asked = replace(TINY, settings=("training.optimiser=lazy-adam", "model.norm=1"))
+    assert Gathered.comparable(asked).settings == (
+        *("model.norm=1", "training.query_as_negative=false"),
+    )
 
 
 def test_what_cannot_be_captured_is_run_without() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def test_json_is_one_value_and_what_is_written(golde: Golde, tmp_path: Path) -> 
 
 def test_a_form_that_is_wrong_has_no_time(golde: Golde, monkeypatch: pytest.MonkeyPatch) -> None:
     def other_space(task: Task, *, capture: bool) -> forms.Shared:
-        return forms.Shared(task.with_settings("model.norm=2"), capture=capture)
+        return forms.Shared(replace(task, settings=("model.norm=2",)), capture=capture)
 
     monkeypatch.setitem(forms.ON_CPU, "blocked", forms.form(other_space, forms.plain))
     result = golde("bench", *TINY)

@@ -90,12 +90,14 @@ def differences(found: Trace, plain: Trace) -> dict[str, float]:
     return gaps
 
 
-def worst(found: Trace, wanted: Expected) -> tuple[float, str]:
+def worst(found: Trace, rule: Expected) -> tuple[float, str]:
     """The largest difference as a share of its limit (1 is still right), and what it is in words."""
-    gaps = differences(found, wanted.trace)
-    shares = {name: _ratio(gap, wanted.limits[name]) for name, gap in gaps.items()}
+    gaps = differences(found, rule.trace)
+    shares = {name: _ratio(gap, rule.limits[name]) for name, gap in gaps.items()}
     name = max(shares, key=lambda name: shares[name])
-    words = f"{name} differs from the plain form's by {gaps[name]:.2g}, at most {wanted.limits[name]:.2g}"
+    words = (
+        f"{name} differs from the plain form's by {gaps[name]:.2g}, at most {rule.limits[name]:.2g}"
+    )
     return shares[name], f"{words} is rounding"
 
 

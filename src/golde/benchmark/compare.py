@@ -85,33 +85,32 @@ class Comparison:
         form = forms(self.task.device)[name]
         if (missing := form.missing()) is not None:
             return {"skipped": missing}
-        checked, wanted = self._expected(form.comparable(self.task))
+        checked, rule = self._rule(form.comparable(self.task))
         try:
-            return self._measured(form, checked, wanted, repeats)
+            return self._measured(form, checked, rule, repeats)
         except torch.OutOfMemoryError:
             return {"skipped": "does not fit into memory"}
         except GoldeError:
             raise
         except Exception as error:  # compilers fail in many ways
-            return {"failed": f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"}
+            words, _, _ = str(error).strip().partition("\n")
+            return {"failed": f"{type(error).__name__}: {words}"}
         finally:
             release()
 
-    def _measured(
-        self, form: Form, checked: Task, wanted: Expected, repeats: int
-    ) -> dict[str, Any]:
+    def _measured(self, form: Form, checked: Task, rule: Expected, repeats: int) -> dict[str, Any]:
         task = self.task
         with form.settings():
             error = None
             if checked != task:  # another number of negatives, or fewer queries
-                error, words = worst(start(form.build_comparable, checked).trace, wanted)
+                error, words = worst(start(form.build_comparable, checked).trace, rule)
                 release()
             _ = task.sampler  # is no part of a step's memory
             memory, begin = Memory(task.device), time.perf_counter()
             step, found, captured = start(form.build, task)
             ready = time.perf_counter() - begin
             if error is None:
-                error, words = worst(found, wanted)
+                error, words = worst(found, rule)
             if error > 1:
                 return {"failed": words}
             times = milliseconds(step, range(STEPS, STEPS + repeats), task.device)
@@ -131,19 +130,19 @@ class Comparison:
             "ready_s": round(ready, 1),
         }
 
-    def _expected(self, task: Task) -> tuple[Task, Expected]:
+    def _rule(self, task: Task) -> tuple[Task, Expected]:
         """What the plain form does, uncaptured, with so few queries that it fits into memory."""
         if task not in self._plain:
-            at, found = task, _expected(task)
+            at, found = task, _rule(task)
             while found is None:
                 release()
                 at = at.at(at.size._replace(batch=at.size.batch // 2))
-                found = _expected(at)
+                found = _rule(at)
             self._plain[task] = at, found
         return self._plain[task]
 
 
-def _expected(task: Task) -> Expected | None:
+def _rule(task: Task) -> Expected | None:
     """None where the plain form does not fit into the memory of the device."""
     with plain(), enough_memory("one query of the plain form"):
         try:

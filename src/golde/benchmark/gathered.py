@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
@@ -34,9 +36,10 @@ class Gathered:
 
     @staticmethod
     def comparable(task: Task) -> Task:
-        """The plain form with as many negatives, none of which is the query's own entity."""
-        alike = task.at(task.size._replace(negatives=NEGATIVES))
-        return alike.with_settings("training.query_as_negative=false")
+        """As many negatives, none of them the query's own entity, and the usual Adam whatever was asked."""
+        others = [s for s in task.settings if not s.startswith("training.optimiser=")]
+        alike = replace(task, settings=(*others, "training.query_as_negative=false"))
+        return alike.at(task.size._replace(negatives=NEGATIVES))
 
     def __call__(self, number: int) -> Outcome:
         self.sampler.seek(number)

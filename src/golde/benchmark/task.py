@@ -64,9 +64,6 @@ class Task:
     def update(self, model: GoldE, *, capture: bool) -> Update:
         return Update(model, self.sampler, self.config.training, capture=capture)
 
-    def with_settings(self, *settings: str) -> Task:
-        return replace(self, settings=(*self.settings, *settings))
-
     def at(self, size: Size) -> Task:
         """The same at another size."""
         return replace(self, size=size)
