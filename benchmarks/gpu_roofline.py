@@ -102,8 +102,9 @@ def profiled(task: Task, most: Operations) -> dict[str, Any]:
         for number in range(PROFILED):
             step(STEPS + TIMED + number)
         torch.cuda.synchronize()
-    parameters = sum(p.numel() for p in step.model.parameters())
-    at = shape(task.size.signature, task.size.batch, task.sampler.negatives, parameters)
+    size, model = task.size, step.model
+    dense = sum(p.numel() for p in model.parameters() if p is not model.entity)
+    at = shape(size.signature, size.batch, step.columns, 2 * size.relations, dense)
     times = kernel_times(watched.events())
     return {
         "step_ms": round(step_ms, 4),

@@ -41,32 +41,41 @@ class Operations:
 
 
 class Group(NamedTuple):
-    """``M`` components whose core vectors have ``C`` numbers."""
+    """``M`` components of ``K`` numbers, whose core vectors have ``C``."""
 
     M: int
+    K: int
     C: int
     geodesic: bool
 
 
 class Shape(NamedTuple):
-    """``B`` queries, ``N`` candidates and ``parameters`` of the model, all numbers of it together."""
+    """``B`` queries in ``directions`` of their own maps, ``N`` candidates, groups of components.
+
+    ``dense`` is how many numbers the model has outside of its table of entities.
+    """
 
     B: int
     N: int
-    parameters: int
+    directions: int
+    dense: int
     groups: tuple[Group, ...]
 
+    @property
+    def drawn(self) -> int:
+        """Numbers of the rows that a step draws."""
+        return (2 * self.B + self.N) * sum(group.M * group.K for group in self.groups)
 
-def shape(signature: str, B: int, N: int, parameters: int) -> Shape:
+
+def shape(signature: str, B: int, N: int, directions: int, dense: int) -> Shape:
     """The shape of a step in this space."""
     groups = []
     for term in Signature.parse(signature):
         geometry = GEOMETRIES[term.letter]
         core = geometry.candidate(torch.zeros(1, term.count, term.numbers))
-        groups.append(
-            Group(term.count, core.vector.shape[-1], isinstance(geometry.finish, Geodesic))
-        )
-    return Shape(B, N, parameters, tuple(groups))
+        geodesic = isinstance(geometry.finish, Geodesic)
+        groups.append(Group(term.count, term.numbers, core.vector.shape[-1], geodesic))
+    return Shape(B, N, directions, dense, tuple(groups))
 
 
 # The finishes of golde/kernels/triton/pointwise.py, a pair and a component: FP32, special.
@@ -95,6 +104,14 @@ def finish(group: Group, *, backward: bool) -> tuple[int, int]:
     return ROOT_GRADIENT if backward else ROOT_VALUE
 
 
+def summed(step: Shape, count: Callable[[Group], Operations]) -> Operations:
+    """Over all groups."""
+    return sum(map(count, step.groups), Operations())
+
+
+# The distance of every query to every candidate.
+
+
 def vectors(step: Shape, group: Group) -> int:
     """Numbers of the core vectors of both sides."""
     return group.M * (step.B + step.N) * group.C
@@ -106,57 +123,129 @@ def sides(step: Shape, group: Group, of_query: int, of_candidate: int) -> int:
 
 
 def distances(step: Shape) -> Operations:
-    """Every query with every candidate: one product a component, then the finish."""
-    total = Operations(bytes=NUMBER * step.B * step.N)  # the table
-    for group in step.groups:
+    """One product a component, from the halves of both core vectors, then the finish; the table."""
+
+    def count(group: Group) -> Operations:
         pairs = group.M * step.B * step.N
         fp32, special = finish(group, backward=False)
-        read = vectors(step, group) + sides(step, group, QUERY_SIDES, CANDIDATE_SIDES)
+        read = 2 * vectors(step, group) + sides(step, group, QUERY_SIDES, CANDIDATE_SIDES)
         tensor = TF32_PRODUCTS * 2 * group.C * pairs
-        total += Operations(NUMBER * read, fp32 * pairs, special * pairs, tensor)
-    return total
+        return Operations(NUMBER * read, fp32 * pairs, special * pairs, tensor)
+
+    return summed(step, count) + Operations(bytes=NUMBER * step.B * step.N)
 
 
 def distance_gradients(step: Shape) -> Operations:
     """The product again and two more, for the gradients of either side; the finish's derivatives."""
-    total = Operations(bytes=NUMBER * step.B * step.N)  # the table's gradient
-    for group in step.groups:
+
+    def count(group: Group) -> Operations:
         pairs = group.M * step.B * step.N
         fp32, special = finish(group, backward=True)
         moved = 2 * vectors(step, group)
         moved += sides(step, group, QUERY_SIDES, CANDIDATE_SIDES)
         moved += sides(step, group, QUERY_SCALARS, CANDIDATE_SCALARS)
         tensor = 3 * TF32_PRODUCTS * 2 * group.C * pairs
-        total += Operations(NUMBER * moved, fp32 * pairs, special * pairs, tensor)
-    return total
+        return Operations(NUMBER * moved, fp32 * pairs, special * pairs, tensor)
+
+    return summed(step, count) + Operations(bytes=NUMBER * step.B * step.N)
 
 
-def packing(step: Shape) -> Operations:
-    """Core vectors and scalars of both sides, copied once."""
-    total = Operations()
-    for group in step.groups:
-        moved = 2 * vectors(step, group)
-        moved += sides(
-            step, group, QUERY_SCALARS + QUERY_SIDES, CANDIDATE_SCALARS + CANDIDATE_SIDES
+# What leads up to it: maps, queries, candidates.
+
+FORMS = 3
+"""A packed core vector is written as it is and in two halves."""
+
+
+def map_numbers(step: Shape, group: Group) -> int:
+    """Of all maps: a matrix, weights or a boost, a curvature."""
+    return step.directions * group.M * (group.K**2 + group.K + 1)
+
+
+def maps(step: Shape) -> Operations:
+    """K reflections of a K×K matrix, two multiply-adds a number each; a root and a quotient for each."""
+
+    def count(group: Group) -> Operations:
+        each = step.directions * group.M
+        moved = 2 * group.K**2 + group.K
+        return Operations(NUMBER * each * moved, each * 2 * group.K**3, each * 2 * group.K)
+
+    return summed(step, count)
+
+
+def map_gradients(step: Shape) -> Operations:
+    """Seven multiply-adds a number and reflection: G and ∂G go through it, and four sums."""
+
+    def count(group: Group) -> Operations:
+        each = step.directions * group.M
+        moved = 4 * group.K**2 + 2 * group.K
+        return Operations(NUMBER * each * moved, each * 7 * group.K**3, each * 2 * group.K)
+
+    return summed(step, count)
+
+
+def queries(step: Shape) -> Operations:
+    """Heads through their maps, packed; their distances to their answers and to themselves.
+
+    About twelve operations a number beside the map, which is one product.
+    """
+
+    def count(group: Group) -> Operations:
+        each = group.M * step.B
+        fp32, special = finish(group, backward=False)
+        moved = 2 * group.K + FORMS * group.C + QUERY_SIDES * group.geodesic + 2
+        return Operations(
+            NUMBER * (each * moved + map_numbers(step, group)),
+            each * (12 * group.K + 2 * fp32),
+            each * (2 * special + 4 * group.geodesic),
+            each * TF32_PRODUCTS * 2 * group.K**2,
         )
-        total += Operations(bytes=NUMBER * moved)
-    return total
+
+    return summed(step, count)
 
 
-def own_pairs(step: Shape) -> Operations:
-    """Queries with their answers and with themselves, forward and backward: 2B pairs, C products each."""
-    total = Operations()
-    for group in step.groups:
-        pairs = group.M * 2 * step.B
-        fp32 = special = 0
-        for backward in (False, True):
-            pointwise, instructions = finish(group, backward=backward)
-            fp32 += group.C + pointwise + 2 * group.C * backward
-            special += instructions
-        moved = 2 * 2 * group.C + 2 * group.C  # both sides read twice, their gradients written
-        moved += 9 * group.geodesic  # three scalars likewise
-        total += Operations(NUMBER * moved * pairs, fp32 * pairs, special * pairs)
-    return total
+def query_gradients(step: Shape) -> Operations:
+    """The same again and back: two products more, gradients of heads, answers and maps."""
+
+    def count(group: Group) -> Operations:
+        each = group.M * step.B
+        fp32, special = finish(group, backward=True)
+        moved = 4 * group.K + group.C + QUERY_SCALARS * group.geodesic
+        return Operations(
+            NUMBER * (each * moved + 2 * map_numbers(step, group) + 2 * step.B),
+            each * (30 * group.K + 2 * fp32),
+            each * (2 * special + 8 * group.geodesic),
+            each * 3 * TF32_PRODUCTS * 2 * group.K**2,
+        )
+
+    return summed(step, count)
+
+
+def candidates(step: Shape) -> Operations:
+    """Rows, packed with squares or norms."""
+
+    def count(group: Group) -> Operations:
+        each = group.M * step.N
+        moved = group.K + FORMS * group.C + CANDIDATE_SIDES * group.geodesic
+        return Operations(NUMBER * each * moved, each * group.K, each * 2 * group.geodesic)
+
+    return summed(step, count)
+
+
+def candidate_gradients(step: Shape) -> Operations:
+    def count(group: Group) -> Operations:
+        each = group.M * step.N
+        moved = 2 * group.K + group.C + CANDIDATE_SCALARS * group.geodesic
+        return Operations(NUMBER * each * moved, each * 3 * group.K, each * 2 * group.geodesic)
+
+    return summed(step, count)
+
+
+def shares(step: Shape) -> Operations:
+    """Each map's gradient, read and written."""
+    return summed(step, lambda group: Operations(bytes=2 * NUMBER * map_numbers(step, group)))
+
+
+# The table of scores.
 
 
 def mask(step: Shape) -> Operations:
@@ -165,45 +254,71 @@ def mask(step: Shape) -> Operations:
 
 
 def loss(step: Shape) -> Operations:
-    """Forward the scores and the mask are read, backward as well, and a gradient is written.
-
-    A pair takes two exponentials and a logarithm forward; two exponentials and two quotients backward;
-    about fifteen and thirteen plain operations around them.
-    """
+    """Scores and mask read, gradients written: three exponentials for a pair's weight and its logarithm,
+    two more and a quotient for its gradient; about 34 operations around them, eight of a polynomial."""
     pairs = step.B * step.N
-    return Operations((3 * NUMBER + 2) * pairs, (15 + 13) * pairs, (3 + 4) * pairs)
+    return Operations((2 * NUMBER + 1) * pairs, 34 * pairs, 5 * pairs)
+
+
+# The optimiser; of rows that make up for missed steps, what those take is not counted.
+
+
+def gathered_rows(step: Shape) -> Operations:
+    """Drawn rows and both moments read, and written beside the table."""
+    return Operations(bytes=6 * NUMBER * step.drawn)
+
+
+def row_squares(step: Shape) -> Operations:
+    return Operations(NUMBER * step.drawn, step.drawn)
+
+
+def updated_rows(step: Shape) -> Operations:
+    """As ``adam``, of the rows drawn."""
+    return adam(step._replace(dense=step.drawn))
 
 
 def adam(step: Shape) -> Operations:
-    """Parameter, gradient and two moments read; parameter and moments written; about twelve operations."""
-    n = step.parameters
+    """Parameter, gradient and two moments read; parameter and moments written; about twelve operations,
+    a root and a quotient."""
+    n = step.dense
     return Operations(7 * NUMBER * n, 12 * n, 2 * n)
 
 
 def gradient_norm(step: Shape) -> Operations:
     """Every gradient read, squared and added."""
-    return Operations(NUMBER * step.parameters, step.parameters)
+    return Operations(NUMBER * step.dense, step.dense)
 
 
 COUNTED: dict[str, Callable[[Shape], Operations]] = {
-    "pack_kernel": packing,
     "forward_kernel": distances,
     "backward_kernel": distance_gradients,
-    "paired_kernel": own_pairs,
+    "orth_kernel": maps,
+    "orth_backward_kernel": map_gradients,
+    "query_kernel": queries,
+    "query_backward_kernel": query_gradients,
+    "candidate_kernel": candidates,
+    "candidate_backward_kernel": candidate_gradients,
+    "shares_kernel": shares,
     "known_kernel": mask,
     "adversarial_kernel": loss,
+    "gather_kernel": gathered_rows,
+    "square_kernel": row_squares,
+    "update_kernel": updated_rows,
     "FusedAdam": adam,
     "LpNorm": gradient_norm,
 }
-"""By the name of a kernel, or a part of it for a template; of others only the time is known."""
+"""By the name of a kernel, or of what a template applies; of others only the time is known."""
+
+TEMPLATES = ("FusedAdam", "LpNorm")
 
 
 def named(kernel: str) -> str:
     """The part of a kernel's name to know it by: the function and, of a template, what it applies."""
-    for part in COUNTED:
-        if kernel == part or ("<" in kernel and part in kernel):
+    for part in TEMPLATES:
+        if part in kernel:
             return part
     text = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
-    name = re.split(r"[<(]", text)[0].strip().rpartition("::")[2]
-    applied = re.search(r"\w*Functor\w*|\w+_kernel_cuda|cutlass_\w+", text.partition("<")[2])
+    name, _, arguments = text.partition("<")
+    name = name.partition("(")[0].strip().rpartition("::")[2]
+    applied = re.search(r"\w*Functor\w*|\w+_kernel_cuda|cutlass_\w+", arguments)
     return f"{name} {applied[0]}" if applied else name

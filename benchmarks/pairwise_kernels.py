@@ -112,7 +112,8 @@ def call(job: Job, device: str) -> Callable[[], list[Tensor]]:
     data = sides(job.group, job.B, job.N, device)
     chosen = Configuration(*[job.blocks] * 3)
     query, candidate = (
-        launch_pack(core.vector, core.scalars, chosen) for core in (data.query, data.candidate)
+        launch_pack(core.vector, core.scalars, chosen, job.precision)
+        for core in (data.query, data.candidate)
     )
     settings = {"precision": job.precision, "blocks": job.blocks}
     if job.kernel == "forward":

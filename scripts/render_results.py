@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -153,7 +154,7 @@ def gpu_step(found: dict[str, Any]) -> str:
         "![A step in every form](assets/step_forms.png)\n\n"
         f"{table(['fused, other sizes', *head[1:]], others)}\n\n"
         "![How the cost of a step grows](assets/step_growth.png)\n\n"
-        "A whole step (forward, backward, dense Adam unless it says otherwise) at the size the paper uses "
+        "A whole step (draw, forward, backward, Adam unless it says otherwise) at the size the paper uses "
         "on WN18RR (40,943 entities, `P10x36 Q13x36`, 1,000 queries, 3,000 shared negatives; 200 of its own "
         "for every query in the gathered form), on a random graph of that size, with float32-accurate "
         f"products. {graphs}Filtered ranking of "
@@ -206,10 +207,58 @@ def gpu_roofline(found: dict[str, Any]) -> str:
     return "\n\n".join([*parts, text])
 
 
+def gpu_accuracy(found: dict[str, Any]) -> str:
+    """Validation MRR and step time, variant by variant, beside the plain form in float32."""
+    groups: dict[tuple[str, int, str], dict[int, dict[str, Any]]] = {}  # each by seed
+    failed = []
+    for one in found["trainings"]:
+        name, steps, variant, seed = (one[part] for part in ("set", "steps", "variant", "seed"))
+        if "failed" in one:
+            failed.append(f"{variant} on {name} with seed {seed} failed: {one['failed']}. ")
+        else:
+            groups.setdefault((name, steps, variant), {})[seed] = one
+    rows = []
+    for (name, steps, variant), runs in sorted(groups.items(), key=lambda item: item[0][:2]):
+        mrr = {seed: run["validation"]["mrr"] for seed, run in runs.items()}
+        plain = groups.get((name, steps, "plain-float32"), {})
+        changes = [mrr[seed] - plain[seed]["validation"]["mrr"] for seed in mrr if seed in plain]
+        several = f" ({min(mrr.values()):.4f}–{max(mrr.values()):.4f})" if len(mrr) > 1 else ""
+        rows.append(
+            [
+                f"{name}, {steps:,} steps",
+                variant,
+                f"**{fmean(mrr.values()):.4f}**{several}",
+                f"{fmean(changes):+.4f}" if changes and runs is not plain else "",
+                f"{median(run['score_error'] for run in runs.values()):.0e}",
+                f"{median(run['step_ms'] for run in runs.values()):.2f} ms",
+                f"{fmean(run['seconds'] for run in runs.values()):,.0f} s",
+            ]
+        )
+    head = ["set", "variant", "validation MRR", "difference", "score error", "a step", "in all"]
+    seeds = sorted({one["seed"] for one in found["trainings"]})
+    sources = dict.fromkeys(
+        f"{one['machine']['gpu']}; Python {one['versions']['python']}, torch {one['versions']['torch']}, "
+        f"Triton {one['versions']['triton']}; commit `{one['commit'][:10]}`"
+        for one in found["trainings"]
+    )
+    return (
+        f"{table(head, rows)}\n\nThe published sizes and rates, so many steps and no more, last parameters; "
+        "filtered MRR of the whole validation split, both sides, realistic rank on ties, ranked in the "
+        f"same variant. Means over seeds {', '.join(map(str, seeds))} with their range, and the mean "
+        "difference to plain-float32 at the same seed. The score error is that of the trained model, "
+        "relative to float64, as a norm over many scores. *Plain* is the step in PyTorch operations, "
+        "*fused* the one in kernels, with products in three TF32 parts unless one is named; "
+        "*published-beta* is plain-float32 with "
+        f'`model.curvature = "scale"`. {"".join(failed)}{" and ".join(sources)}; written by '
+        "`benchmarks/gpu_accuracy.py`."
+    )
+
+
 SECTIONS = {
     "default_accuracy": ("Without any option", default_accuracy),
     "gpu_step": ("A training step on a GPU", gpu_step),
     "gpu_roofline": ("What bounds a step on a GPU", gpu_roofline),
+    "gpu_accuracy": ("Kernels, precision and β: accuracy and time on a GPU", gpu_accuracy),
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
     "load_million": ("Loading a million facts", load_million),
 }

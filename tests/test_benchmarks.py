@@ -1,20 +1,26 @@
-"""The clock, our side of the speed comparison on a small random graph, and how figures are written."""
+"""The clock, our side of the speed comparison, the study of variants, and how figures are written."""
 
 from __future__ import annotations
 
 import json
+import os
 import runpy
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 from golde.config import Config
 from golde.data.synthetic import random_graph
 from golde.geometry import Signature
+from golde.kernels import Core, Root
 from golde.training.defaults import resolve
+from golde.training.loop import DivergedError
+from tiny import quick, ring
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -28,7 +34,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Any:
         return __import__(name)
 
     yield load
-    for name in ("common", "golde_side", "pykeen_speed"):
+    for name in ("common", "golde_side", "gpu_accuracy", "pykeen_speed"):
         sys.modules.pop(name, None)
 
 
@@ -169,3 +175,126 @@ def test_a_roofline_is_written_with_shares_of_the_ceilings(render: dict[str, Any
     assert text.count("between kernels") == 1  # of the whole step alone
     assert "`Q13x36` alone:" in text
     assert "4.10 TB/s of copying" in text
+
+
+@pytest.fixture
+def accuracy(load: Any, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The study of variants with a ring in place of WN18RR."""
+    module: ModuleType = load("gpu_accuracy")
+    tiny = quick().model_dump(exclude_none=True)
+    published = {"model": tiny["model"], "training": {"batch_size": 10, "learning_rate": 0.02}}
+    monkeypatch.setattr(module, "SETS", {"ring": published})
+    monkeypatch.setattr(module, "load_graph", lambda name: ring())
+    return module
+
+
+def trainings(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["trainings"]
+    return found
+
+
+def test_published_sizes_make_a_run(load: Any) -> None:
+    module = load("gpu_accuracy")
+    for name in module.SETS:
+        config = module.settings(name, ring(), module.VARIANTS["published-beta"], seed=3, steps=40)
+        resolve(config, ring())
+        assert (config.model.curvature, config.training.seed) == ("scale", 3)
+
+
+def test_a_variant_ends_where_it_began(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The switch, PyTorch's precision and that of the kernels, also after an error."""
+    module = load("gpu_accuracy")
+    kernels = "golde.kernels.triton."
+    monkeypatch.setattr(
+        f"{kernels}distance._fused", lambda finish, norm, weight, chosen, *_: chosen
+    )
+    monkeypatch.setattr(f"{kernels}batch.launch_tiles", lambda *_: None)
+    monkeypatch.setattr(
+        f"{kernels}batch._batch", lambda groups, settings, *_: [[settings["precision"]]] * 2
+    )
+    side = Core(torch.rand(1, 2, 3), ())
+
+    def state() -> tuple[str | None, str, str]:
+        used = module.fused_pairwise(side, side, Root(), 1)
+        in_a_step = module.fused_batch(torch.rand(1), None, [], [[[]]], norm=1, own=False)[0]
+        assert used == in_a_step
+        return os.environ.get("GOLDE_KERNELS"), torch.get_float32_matmul_precision(), used
+
+    before, seen = state(), []
+    for variant in module.VARIANTS.values():
+        with suppress(DivergedError), module.in_force(variant):
+            seen.append(state())
+            raise DivergedError
+        assert state() == before
+    assert seen == [
+        ("plain", "highest", "tf32x3"),
+        ("plain", "high", "tf32x3"),
+        ("fused", "highest", "tf32x3"),
+        ("fused", "highest", "tf32"),
+        ("plain", "highest", "tf32x3"),
+    ]
+
+
+def test_a_study_keeps_what_it_has_and_goes_on(
+    accuracy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, variants = tmp_path / "new" / "study.json", ("plain-float32", "published-beta")
+    measured = accuracy.measure
+
+    def cut(graph: Any, config: Config, device: str) -> dict[str, Any]:
+        if config.training.seed == 1:
+            raise KeyboardInterrupt
+        if config.model.curvature == "scale":
+            raise DivergedError("the loss became nan")
+        figures: dict[str, Any] = measured(graph, config, device)
+        return figures
+
+    monkeypatch.setattr(accuracy, "measure", cut)
+    with pytest.raises(KeyboardInterrupt):
+        accuracy.study(["ring"], variants, [0, 1], 12, out, device="cpu")
+    first, failed = trainings(out)
+    assert failed["failed"] == "the loss became nan"
+    monkeypatch.setattr(accuracy, "measure", measured)
+    accuracy.study(["ring"], variants, [0, 1], 12, out, device="cpu", resume=True)
+    found = trainings(out)
+    assert found[0] == first
+    assert [(one["seed"], one["variant"]) for one in found] == [
+        (seed, variant) for seed in (0, 1) for variant in variants
+    ]
+    for one in found:
+        assert one["protocol"]["split"] == "valid"
+        assert one["protocol"]["triples"] == one["protocol"]["split_triples"] == 4
+        assert 0 < one["validation"]["mrr"] <= 1
+        assert 0 < one["score_error"] < 1e-5
+        assert one["step_ms"] > 0
+        assert one["settings"]["training"]["steps"] == 12
+    curvatures = [one["settings"]["model"]["curvature"] for one in found]
+    assert curvatures == ["learned", "scale"] * 2
+
+
+def test_variants_are_rendered_beside_plain_float32() -> None:
+    script = runpy.run_path(str(BENCHMARKS.parent / "scripts" / "render_results.py"))
+
+    def one(variant: str, seed: int, mrr: float) -> dict[str, Any]:
+        return {
+            "set": "wn18rr",
+            "variant": variant,
+            "seed": seed,
+            "steps": 2000,
+            "validation": {"mrr": mrr},
+            "score_error": 3e-7,
+            "step_ms": 4.0 + seed,
+            "seconds": 20.0,
+            "machine": {"gpu": "a GPU"},
+            "versions": {"python": "3", "torch": "2", "triton": "1"},
+            "commit": "0123456789abcdef",
+        }
+
+    runs = [one("plain-float32", 0, 0.41), one("plain-float32", 1, 0.43), one("fused", 1, 0.432)]
+    runs.append(one("fused-tf32", 0, 0.0) | {"failed": "the loss became nan"})
+    text = script["gpu_accuracy"]({"trainings": runs})
+    place = "| wn18rr, 2,000 steps | "
+    plain = "plain-float32 | **0.4200** (0.4100–0.4300) |  | 3e-07 | 4.50 ms | 20 s |"
+    assert place + plain in text
+    assert f"{place}fused | **0.4320** | +0.0020 | 3e-07 | 5.00 ms | 20 s |" in text
+    assert "fused-tf32 on wn18rr with seed 0 failed: the loss became nan. a GPU; Python 3" in text

@@ -40,6 +40,11 @@ class ModelConfig(_Section):
     boost_left: bool = Field(
         default=False, description="Apply the hyperbolic boost after the rotation, as RotH does."
     )
+    curvature: Literal["learned", "scale"] = Field(
+        default="learned",
+        description="What β of a hyperbolic component is: its curvature −1/β, or, as in the code published "
+        "with the paper, a scale of the distance at curvature −1.",
+    )
     reciprocal: bool = Field(
         default=True,
         description="Parameters of their own for head queries; false: the inverse map (the paper).",
@@ -91,6 +96,10 @@ class TrainingConfig(_Section):
         default=True, description="Weigh facts by 1/√(n(h,r) + n(t,r⁻¹) + 6) within a batch."
     )
     label_smoothing: float = Field(default=0.0, ge=0, lt=1, description="For cross-entropy.")
+    optimiser: Literal["adam", "lazy-adam"] = Field(
+        default="adam",
+        description="Adam; lazy-adam: entities that a step does not draw keep row and moments.",
+    )
     learning_rate: float | None = Field(
         default=None, gt=0, description="Peak learning rate of Adam; unset: from the graph."
     )
@@ -122,7 +131,7 @@ class TrainingConfig(_Section):
     compile: Literal["auto", "on", "off"] = Field(
         default="auto",
         description="On the CPU, compile the pointwise work of scoring; on a GPU, capture the step as one "
-        "graph and compile what leads up to the distance; auto: compile where it saves time.",
+        "graph; auto: compile where it saves time.",
     )
     precision: Literal["float32", "float64"] = Field(
         default="float32", description="Type of all parameters."

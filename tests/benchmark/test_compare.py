@@ -176,6 +176,9 @@ class Fake:
             raise RuntimeError("operation not permitted when stream is capturing")
         return Outcome(torch.tensor(1.0), torch.tensor(2.0))
 
+    def settle(self) -> None:
+        pass
+
 
 def test_the_textbook_form_keeps_its_optimiser() -> None:
     asked = replace(TINY, settings=("training.optimiser=lazy-adam", "model.norm=1"))

@@ -102,6 +102,7 @@ def test_figures_of_a_gpu_fit_80_columns(capsys: pytest.CaptureFixture[str]) -> 
     bench._print(
         {
             "size": WN18RR._asdict(),
+            "given": ["training.optimiser=lazy-adam"],
             "machine": {"device": "cuda", "gpu": "NVIDIA H200", "cpu": "", "threads": 16},
             "versions": {"python": "3.12.3", "golde": "0.1.0", "torch": "2.11.0", "triton": "3.6"},
             "commit": "0" * 40,

@@ -1,7 +1,8 @@
-"""Compile the distance's kernels for a Hopper GPU; ``test_triton`` runs it outside the interpreter."""
+"""Compile the kernels for a Hopper GPU; ``test_triton`` runs it outside the interpreter."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import triton
@@ -9,39 +10,120 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from golde.kernels.triton import configuration
+from golde.kernels.triton import row_adam_kernels as rows
+from golde.kernels.triton.batch import CANDIDATES, SHARES, TILE
+from golde.kernels.triton.batch_kernels import (
+    candidate_backward_kernel,
+    candidate_kernel,
+    query_backward_kernel,
+    query_kernel,
+    shares_kernel,
+    tiles_kernel,
+)
+from golde.kernels.triton.draw import COLUMNS, DRAWN
+from golde.kernels.triton.draw_kernels import draw_kernel, known_kernel
 from golde.kernels.triton.kernels import backward_kernel, forward_kernel, slopes_kernel
+from golde.kernels.triton.loss import SCALED, WHOLE
+from golde.kernels.triton.loss_kernels import adversarial_kernel, scale_kernel
+from golde.kernels.triton.orth_kernels import orth_backward_kernel, orth_kernel
+from golde.kernels.triton.positive import BLOCK, positive_kernel
 
 HOPPER = GPUTarget("cuda", 90, 32)
-POINTERS = {
-    *("q", "c", "of_query", "of_candidate", "out", "grad", "to_q", "to_c", "to_query"),
-    *("to_candidate", "slopes", "sums_root", "sums_a", "sums_n"),
-}
+
+NARROW = {"*": "*fp32", "!": "*u8", "?": "*i32", ".": "fp32", "~": "i64"}
+"""What the first character of a name stands for; names without one point to 64-bit integers."""
+
+DISTANCE = (
+    "*q *q_low *c *c_low *of_query *of_candidate *grad *out *to_q *to_c *to_query *to_candidate"
+)
+DISTANCE += " *slopes *sums_root *sums_a *sums_n .weight"
+BATCH = (
+    "*rows order ordered ?relation ?begin ?end ?first *maps *weights *beta *packed *sides *paired"
+)
+BATCH += " *to_q *to_c *to_query *to_candidate *grad *to_rows *shares *to_maps *to_weights *to_beta .weight"
+ORTH = "*U *weights *G *grad *to_U *to_weights *free *found .limit"
+DRAW = "entity direction answer *weight place !loop order step entities directions *weights places"
+DRAW += " !own_masked drawn ~start"
+LOSS = "*positive *own *shared !own_masked !masked *weight *terms *to_positive *to_own *to_shared"
+LOSS += " .margin .temperature"
+TABLE = "ids stamp turn ?last ?taken *rows *grad *moments *squares"
 
 
-def compiled(kernel: Any, precision: str, **constants: Any) -> Any:
-    """The kernel for these constants, its other arguments being of the usual types."""
-    blocks = configuration(13).backward
-    constants |= {"NORM": 2, "PRECISION": precision, "ACCUMULATE": True, "WIDE": False}
-    constants |= {"BLOCK_B": blocks.rows, "BLOCK_N": blocks.columns, "BLOCK_C": 32}
+def types(names: str, usual: str = "i32") -> Any:
+    """The type of every argument by its name; those that are not named have the usual one."""
+    named = {name.lstrip("".join(NARROW)): NARROW.get(name[0], "*i64") for name in names.split()}
+    return lambda name: named.get(name, usual)
+
+
+def built(kernel: Any, type_of: Any, constants: dict[str, Any], **options: Any) -> Any:
+    """The kernel for these constants."""
     signature, values = {}, {}
     for place, parameter in enumerate(kernel.params):
         name = parameter.name
         if parameter.is_constexpr:
-            signature[name], values[(place,)] = "constexpr", constants[name]
+            signature[name] = "constexpr"
+            values[(place,)] = constants.get(name, parameter.default)
         else:
-            signature[name] = "*fp32" if name in POINTERS else "fp32" if name == "weight" else "i32"
+            signature[name] = type_of(name)
     source = ASTSource(kernel, signature=signature, constexprs=values)
-    options = {"num_warps": blocks.warps, "num_stages": blocks.stages}
     return triton.compile(source, target=HOPPER, options=options)
 
 
+def of_the_distance() -> Iterator[Any]:
+    for kernel, width in ((forward_kernel, 64), (backward_kernel, 32), (slopes_kernel, 128)):
+        for precision in ("ieee", "tf32x3"):
+            blocks = configuration(width).backward
+            constants = {"GEODESIC": precision == "tf32x3", "WIDTH": width, "PRECISION": precision}
+            constants |= {"NORM": 2, "ACCUMULATE": True, "WIDE": False}
+            constants |= {"BLOCK_B": blocks.rows, "BLOCK_N": blocks.columns, "BLOCK_C": 32}
+            yield built(kernel, types(DISTANCE), constants, num_warps=blocks.warps)
+
+
+def of_a_batch() -> Iterator[Any]:
+    """What leads up to the distance, for each geometry."""
+    constants = {"TILE": TILE, "STEPS": 10, "BLOCK": 1024}
+    yield built(tiles_kernel, types(BATCH), constants, num_warps=4)
+    for kind in range(3):
+        constants = {"KIND": kind, "WIDTH": 32, "BLOCK_K": 16, "PRECISION": "tf32x3"}
+        of_queries = {"OWN": True, "NORM": 1, "TILE": TILE}
+        for kernel in (query_kernel, query_backward_kernel):
+            yield built(kernel, types(BATCH), constants | of_queries, num_warps=2)
+        for kernel in (candidate_kernel, candidate_backward_kernel):
+            yield built(kernel, types(BATCH), constants | {"BLOCK": CANDIDATES}, num_warps=4)
+        yield built(shares_kernel, types(BATCH), {"KIND": kind, "BLOCK": SHARES}, num_warps=4)
+    for kernel in (orth_kernel, orth_backward_kernel):
+        yield built(kernel, types(ORTH), {"BLOCK": 16}, num_warps=1)
+    for backward in (False, True):
+        constants = {"BACKWARD": backward, "BLOCK": BLOCK}
+        yield built(positive_kernel, types(ORTH), constants, num_warps=4)
+
+
+def of_a_step() -> Iterator[Any]:
+    """What a step draws, and its loss."""
+    for takes_all in (False, True):
+        constants = {"TAKES_ALL": takes_all, "BLOCK": DRAWN}
+        yield built(draw_kernel, types(DRAW), constants, num_warps=4)
+    named = types("places offsets codes candidates !masked")
+    yield built(known_kernel, named, {"BLOCK": COLUMNS}, num_warps=4)
+    for own, block in ((False, 128), (True, WHOLE)):
+        constants = {"OWN": own, "BLOCK": block}
+        yield built(adversarial_kernel, types(LOSS), constants, num_warps=max(1, block // 512))
+    yield built(scale_kernel, types("*values *factor"), {"BLOCK": SCALED}, num_warps=8)
+
+
+def of_the_table() -> Iterator[Any]:
+    """The optimiser by rows, for rows of 792 numbers."""
+    either = [rows.gather_kernel, rows.update_kernel]
+    once = [rows.fold_kernel, rows.square_kernel, rows.settle_kernel]
+    for kernel in either + once:
+        for lazy in (False, True) if kernel in either else (False,):
+            constants = {"D": 792, "BLOCK": 1024, "CORRECTED": 20_000, "LAZY": lazy}
+            named = types(TABLE, usual="*fp32")
+            yield built(kernel, named, constants, num_warps=4, enable_fp_fusion=False)
+
+
 def main() -> None:
-    kernels = [(forward_kernel, 64), (backward_kernel, 32), (slopes_kernel, 128)]
-    done = [
-        compiled(kernel, precision, GEODESIC=precision == "tf32x3", WIDTH=width)
-        for kernel, width in kernels
-        for precision in ("ieee", "tf32x3")
-    ]
+    done = [*of_the_distance(), *of_a_batch(), *of_a_step(), *of_the_table()]
     assert all(binary.asm["cubin"] for binary in done)
     print(f"{len(done)} kernels")
 

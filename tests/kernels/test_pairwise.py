@@ -18,6 +18,7 @@ from golde.kernels import (
     Finish,
     Geodesic,
     Root,
+    ScaledGeodesic,
     can_fuse,
     paired,
     pairwise,
@@ -27,7 +28,7 @@ from golde.kernels.finish import _complement
 from oracles import ask, normal, randomised, seeded
 
 WIDTH = 4
-FINISHES = {"root": Root(), "geodesic": Geodesic()}
+FINISHES = {"root": Root(), "geodesic": Geodesic(), "scaled": ScaledGeodesic()}
 Distance = Callable[[Core, Core, Finish, int], Tensor]
 
 finishes = pytest.mark.parametrize("finish", FINISHES.values(), ids=FINISHES)

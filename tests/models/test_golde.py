@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from golde.config import Config, ModelConfig
 from golde.errors import ConfigError
+from golde.kernels.triton.support import KNOWN
 from golde.models import GoldE
 from golde.models.presets import PRESETS, preset
 from oracles import normal, randomised
@@ -33,6 +35,7 @@ def shipped() -> dict[str, ModelConfig]:
     found["norm"] = ModelConfig(**MIXED, norm=2)
     found["bias"] = ModelConfig(**MIXED, bias=True)
     found["boost left"] = ModelConfig(**MIXED, boost_left=True)
+    found["scale"] = ModelConfig(**MIXED, curvature="scale")
     found["block"] = ModelConfig(signature="P4x2 Q5x2", block=2)
     return found
 
@@ -85,6 +88,22 @@ def test_pair_scores_are_gathered_scores(name: str, reciprocal: bool) -> None:
     loops = table[torch.arange(len(entity)), entity]
     torch.testing.assert_close(parts, (expected, loops, table[:, candidates]))
     assert model.score_batch(rows, entity, direction, answer, candidates, own=False)[1] is None
+
+
+@pytest.mark.parametrize("curvature", ["learned", "scale"])
+def test_a_step_takes_kernels_only_where_they_know_every_distance(
+    curvature: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a step are chosen by letter, and no kernel reads β as a scale."""
+    model = build(ModelConfig(**MIXED, curvature=curvature))
+    monkeypatch.setattr(
+        import_module("golde.models.golde"), "supports", lambda finish, *_: type(finish) in KNOWN
+    )
+    by_kernels = (torch.zeros(()), None, torch.zeros(()))
+    monkeypatch.setattr(model, "_fused_scores", lambda rows, direction, own: by_kernels)
+    one = torch.tensor([0])
+    scores = model.score_batch(model.entity[[0, 1, 2]], one, one, one + 1, one + 2, own=False)
+    assert (scores[0].dim() == 0) == (curvature == "learned")
 
 
 @everything

@@ -35,6 +35,17 @@ def test_the_bound_is_parameters_gradient_and_moments(
         memory.refuse_oversize(config, 20, 2, CPU)
 
 
+def test_rows_alone_need_no_gradient_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = quick(EVERYTHING, optimiser="lazy-adam")
+    model = GoldE(config.model, 20, 2)
+    needed = 4 * sum(p.nbytes for p in model.parameters()) - model.entity.nbytes
+    monkeypatch.setattr(memory, "_memory", lambda device: needed)
+    memory.refuse_oversize(config, 20, 2, CPU)
+    monkeypatch.setattr(memory, "_memory", lambda device: needed - 1)
+    with pytest.raises(ConfigError, match="needs at least"):
+        memory.refuse_oversize(config, 20, 2, CPU)
+
+
 def test_it_is_refused_with_both_sizes_and_leaves_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ VARIANTS = {
         validate_every=0,
     ),
     "penalty": quick(regulariser="n3", regulariser_weight=0.1, validate_every=0),
+    "lazy": quick(optimiser="lazy-adam"),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from golde.training.counter import random_below, random_bits
+from golde.kernels.counter import random_below, random_bits
 from golde.training.sampling import Batch, Sampler
 from oracles import seeded
 
@@ -121,6 +121,16 @@ def test_the_query_itself_is_masked_where_known() -> None:
             assert hidden == (entity in known[entity, direction])
             outcomes.add(hidden)
     assert outcomes == {True, False}
+
+
+def test_a_draw_is_all_of_the_step() -> None:
+    drawn = sampler().seek(8)
+    batch, candidates, own_masked, entities = drawn.draw()
+    expected = drawn.batch()
+    torch.testing.assert_close(batch, expected, rtol=0, atol=0)
+    torch.testing.assert_close(candidates, drawn.candidates(expected), rtol=0, atol=0)
+    assert torch.equal(own_masked, drawn.own_masked(expected))
+    assert torch.equal(entities, torch.cat((batch.entity, batch.answer, candidates.entity)))
 
 
 def test_negatives_are_uniform_over_entities() -> None:

@@ -53,6 +53,7 @@ def trace(step: Step) -> Trace:
     for number in range(1, STEPS - 1):
         step(number)
     last = _numbers(step(STEPS - 1))
+    step.settle()
     return Trace(first, last, start, _parameters(step))
 
 

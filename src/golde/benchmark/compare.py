@@ -37,7 +37,7 @@ def bench(
     sizes = {name: size for sweep in sweeps for name, size in growth(task.size, sweep).items()}
     for size in (task.size, *sizes.values()):
         check(size)
-    record: dict[str, Any] = {"size": task.size._asdict(), "forms": {}, "sizes": {}}
+    record: dict[str, Any] = {**_asked(task), "forms": {}, "sizes": {}}
     total = len(forms(task.device)) + len(sizes)
     comparison = Comparison(task)
     for name in forms(task.device):
@@ -53,7 +53,11 @@ def bench(
 def bench_fastest(task: Task, repeats: int) -> dict[str, Any]:
     """The form that a run takes on this device, at one size."""
     found = Comparison(task).measure(fastest(task.device), repeats)
-    return {"size": task.size._asdict(), "settings": list(task.settings), **found}
+    return {**_asked(task), **found}
+
+
+def _asked(task: Task) -> dict[str, Any]:
+    return {"size": task.size._asdict(), "given": list(task.settings)}
 
 
 def about(device: torch.device, repeats: int) -> dict[str, Any]:
@@ -105,7 +109,7 @@ class Comparison:
             if checked != task:  # another number of negatives, or fewer queries
                 error, words = worst(start(form.build_comparable, checked).trace, rule)
                 release()
-            _ = task.sampler  # is no part of a step's memory
+            task.sampler()  # is no part of a step's memory
             memory, begin = Memory(task.device), time.perf_counter()
             step, found, captured = start(form.build, task)
             ready = time.perf_counter() - begin

@@ -31,6 +31,9 @@ class Step(Protocol):
 
     def __call__(self, number: int) -> Outcome: ...
 
+    def settle(self) -> None:
+        """Bring the parameters up to date, before they are read."""
+
 
 class Shared:
     """The step of training as a run makes it: all queries of a batch share their negatives."""
@@ -38,12 +41,15 @@ class Shared:
     def __init__(
         self, task: Task, *, capture: bool, prepare: Callable[[GoldE], None] = lambda model: None
     ) -> None:
-        self.model, self.columns = task.model(), task.sampler.negatives
+        self.model, self.columns = task.model(), task.sampler().negatives
         prepare(self.model)
         self.update = task.update(self.model, capture=capture)
 
     def __call__(self, number: int) -> Outcome:
         return self.update(number, RATE)
+
+    def settle(self) -> None:
+        self.update.settle()
 
 
 class Form(NamedTuple):
@@ -105,11 +111,12 @@ def plain_compiled() -> Iterator[None]:
             torch.compiler.reset()  # other sizes start anew instead of running into a limit
 
 
-def compile_cores(model: GoldE) -> None:
+def compile_sides(model: GoldE) -> None:
     """Compile what leads up to the distance too; not on a CPU, where shapes change with every batch."""
     if model.entity.is_cuda:
         compiled: Any = model
-        compiled._cores = torch.compile(model._cores, dynamic=False)
+        compiled.queries = torch.compile(model.queries, dynamic=False)
+        compiled.candidates = torch.compile(model.candidates, dynamic=False)
 
 
 def compile_blocks(model: GoldE) -> None:
@@ -127,7 +134,7 @@ def no_kernels() -> str | None:
     return "needs Triton, a GPU of compute capability 8.0, and GOLDE_KERNELS other than plain"
 
 
-COMPILED = partial(Shared, prepare=compile_cores)
+COMPILED = partial(Shared, prepare=compile_sides)
 
 GATHERED = Form(Gathered, plain, lambda: None, Gathered.comparable, partial(Gathered, shared=True))
 

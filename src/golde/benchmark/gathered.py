@@ -28,7 +28,7 @@ class Gathered:
 
     def __init__(self, task: Task, *, capture: bool, shared: bool = False) -> None:
         self.model, self.columns, self.shared = task.model(), NEGATIVES, shared
-        self.sampler, self.clip = task.sampler, task.config.training.gradient_clip
+        self.sampler, self.clip = task.sampler(), task.config.training.gradient_clip
         self.optimiser = torch.optim.Adam(
             self.model.parameters(), lr=RATE, fused=True, capturable=capture
         )
@@ -44,6 +44,9 @@ class Gathered:
     def __call__(self, number: int) -> Outcome:
         self.sampler.seek(number)
         return self.step()
+
+    def settle(self) -> None:
+        """Nothing is ever due."""
 
     def _step(self) -> Outcome:
         self.optimiser.zero_grad()

@@ -11,6 +11,7 @@ from golde.benchmark.size import Size
 from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.data.synthetic import random_graph
+from golde.kernels.triton import has_triton
 from golde.models import GoldE
 from golde.training.memory import refuse_oversize
 from golde.training.sampling import Sampler
@@ -41,19 +42,25 @@ class Task:
         return random_graph(size.entities, size.relations, size.facts, held_out=0.0, seed=SEED)
 
     @cached_property
+    def _samplers(self) -> dict[bool, Sampler]:
+        """By whether they draw by kernels, which is settled when they are made."""
+        return {}
+
     def sampler(self) -> Sampler:
-        """Shared by all forms: what it draws depends on the step alone."""
-        size = self.size
-        return Sampler(
-            self.graph.train,
-            size.entities,
-            size.relations,
-            batch_size=size.batch,
-            negatives=size.negatives,
-            subsampling=True,
-            seed=SEED,
-            device=self.device,
-        )
+        """Shared by forms: what it draws depends on the step alone."""
+        size, kept, fused = self.size, self._samplers, has_triton()
+        if fused not in kept:
+            kept[fused] = Sampler(
+                self.graph.train,
+                size.entities,
+                size.relations,
+                batch_size=size.batch,
+                negatives=size.negatives,
+                subsampling=True,
+                seed=SEED,
+                device=self.device,
+            )
+        return kept[fused]
 
     def model(self) -> GoldE:
         """A new model, always with the same parameters."""
@@ -62,7 +69,7 @@ class Task:
         return GoldE(self.config.model, size.entities, size.relations, seed=SEED).to(self.device)
 
     def update(self, model: GoldE, *, capture: bool) -> Update:
-        return Update(model, self.sampler, self.config.training, capture=capture)
+        return Update(model, self.sampler(), self.config.training, capture=capture)
 
     def at(self, size: Size) -> Task:
         """The same at another size."""

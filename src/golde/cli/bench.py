@@ -134,7 +134,7 @@ def _size(device: torch.device, **given: Any) -> Size:
 def _print(found: dict[str, Any]) -> None:
     size, machine, versions = found["size"], found["machine"], found["versions"]
     on_gpu = machine["device"] == "cuda"
-    negatives = f"{size['negatives']:,}" if size["negatives"] else "all entities as"
+    negatives = f"{size['negatives']:,} negatives" if size["negatives"] else "all as negatives"
     threads = f"{machine['threads']} thread{'s'[: machine['threads'] > 1]}"
     packages = ", ".join(f"{name} {version}" for name, version in versions.items())
     say_points(
@@ -144,9 +144,9 @@ def _print(found: dict[str, Any]) -> None:
                 "graph",
                 f"{size['entities']:,} entities, {size['relations']:,} relations, {size['facts']:,} facts",
             ),
-            ("step", f"{size['batch']:,} queries, {negatives} negatives"),
+            ("step", ", ".join([f"{size['batch']:,} queries", negatives, *found["given"]])),
             ("machine", machine["gpu"] if on_gpu else f"{machine['cpu']}, {threads}"),
-            ("versions", f"{packages}\ncommit {found['commit'][:18]}"),
+            ("versions", f"{packages}\ncommit {found['commit']}"),
         ]
     )
     say()

@@ -61,6 +61,10 @@ class KnownFacts:
         first = self.offsets[place]
         return first, first + self._counts(place, found), place * self.stride
 
+    def places(self, entity: Tensor, direction: Tensor) -> Tensor:
+        """Where each query stands, or would stand, among ``keys``."""
+        return self._find(entity, direction)[0]
+
     def to(self, device: torch.device | str) -> KnownFacts:
         """The same index on another device."""
         moved = object.__new__(KnownFacts)

@@ -6,6 +6,8 @@ import math
 
 from torch import Tensor
 
+from golde.kernels.triton.support import fuses
+
 POSITIVE_RANGE = 20.0
 """``positive`` reaches the open interval (1/20, 20)."""
 
@@ -13,4 +15,8 @@ POSITIVE_RANGE = 20.0
 def positive(free: Tensor) -> Tensor:
     """``exp(L · tanh(free / L))`` with ``L = log 20``: 1 with slope 1 at 0, inside (1/20, 20) for ever."""
     limit = math.log(POSITIVE_RANGE)
+    if fuses(free):
+        from golde.kernels.triton.positive import fused_positive
+
+        return fused_positive(free, limit)
     return (limit * (free / limit).tanh()).exp()

@@ -24,8 +24,8 @@ class Geometry(Protocol):
     numbers: int
     finish: Finish
 
-    def maps(self, relation: Tensor) -> Any:
-        """Constrained parameters and matrices of each relation."""
+    def maps(self, relation: Tensor | None) -> Any:
+        """Constrained parameters and matrices of each relation, ``None`` for all."""
 
     def inverse(self, maps: Any) -> Any:
         """The inverse maps, in the same form."""

@@ -38,7 +38,7 @@ class Elliptic(nn.Module):
         self.rotation = Rotation(relations, count, dimension, **rotation)
         self.free_p = nn.Parameter(torch.zeros(relations, count, dimension))
 
-    def maps(self, relation: Tensor) -> EllipticMap:
+    def maps(self, relation: Tensor | None) -> EllipticMap:
         """``Orth(U_r, p_r)`` and ``p_r`` of each relation (Eq. 9)."""
         p = positive(gather(self.free_p, relation))
         return EllipticMap(self.rotation.matrices(relation, p), p)

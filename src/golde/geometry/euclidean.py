@@ -34,7 +34,7 @@ class Euclidean(nn.Module):
         self.dimension, self.count, self.numbers = dimension, count, dimension
         self.rotation = Rotation(relations, count, dimension, **rotation)
 
-    def maps(self, relation: Tensor) -> EuclideanMap:
+    def maps(self, relation: Tensor | None) -> EuclideanMap:
         """The map of each relation."""
         return EuclideanMap(self.rotation.matrices(relation))
 

@@ -74,18 +74,18 @@ def _width(mean: int, dimension: int) -> int:
 
 def present(
     direction: Tensor, directions: int, *, fixed: bool | None = None
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor | None, Tensor]:
     """The directions that maps are needed of, and which of those each query (B,) uses.
 
-    Those that occur; with ``fixed`` (by default on a GPU, where counting them would wait) all of them if
-    they are few and else as many as can occur.
+    Those that occur; with ``fixed`` (by default on a GPU, where counting them would wait) ``None`` for
+    all of them if they are few, and else as many as can occur.
     """
     fixed = direction.device.type != "cpu" if fixed is None else fixed
     if not fixed:
         found, which = torch.unique(direction, return_inverse=True)
         return found, which
     if directions <= len(direction):
-        return torch.arange(directions, device=direction.device), direction
+        return None, direction
     ordered, order = direction.sort()
     first = torch.ones_like(ordered)
     first[1:] = ordered[1:] != ordered[:-1]
@@ -95,8 +95,10 @@ def present(
     return found, which
 
 
-def gather(table: Tensor, index: Tensor) -> Tensor:
-    """``table[index]``; the gradient adds up in a fixed order on a CPU, in the quickest one elsewhere."""
+def gather(table: Tensor, index: Tensor | None) -> Tensor:
+    """``table[index]``, or all of it; the gradient adds up in a fixed order on a CPU, else as is quickest."""
+    if index is None:
+        return table
     flat = table.flatten(1)
     rows: Tensor = (
         embedding(index, flat) if index.device.type == "cpu" else flat.index_select(0, index)

@@ -59,7 +59,7 @@ class Rotation(nn.Module):
             even = (count + 1) // 2
             self.last = _uniform((relations, even, blocks, 1, block), scale, generator)
 
-    def matrices(self, relation: Tensor, w: Tensor | None = None) -> Tensor:
+    def matrices(self, relation: Tensor | None, w: Tensor | None = None) -> Tensor:
         """``Orth(U_r, w)`` of each relation as (…, M, K, K); ``w`` (…, M, K) defaults to ones."""
         U = gather(self.U, relation)  # (r, M, blocks, rows, block)
         if self.last is not None:

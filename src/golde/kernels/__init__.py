@@ -1,6 +1,6 @@
 """The pairwise distance over a product of components."""
 
-from golde.kernels.finish import Finish, Geodesic, Root
+from golde.kernels.finish import Finish, Geodesic, Root, ScaledGeodesic
 from golde.kernels.pairwise import Core, can_fuse, paired, pairwise, pairwise_reference
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "Finish",
     "Geodesic",
     "Root",
+    "ScaledGeodesic",
     "can_fuse",
     "paired",
     "pairwise",

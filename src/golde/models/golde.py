@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -12,8 +12,19 @@ from torch import Tensor, nn
 
 from golde.config import ModelConfig
 from golde.errors import ConfigError
-from golde.geometry import GEOMETRIES, Geometry, Grouping, Hyperbolic, Signature, gather, present
+from golde.geometry import (
+    GEOMETRIES,
+    Geometry,
+    Grouping,
+    Hyperbolic,
+    ScaledHyperbolic,
+    Signature,
+    gather,
+    present,
+)
 from golde.kernels import Core, Finish, paired, pairwise
+from golde.kernels.triton.groups import Group
+from golde.kernels.triton.support import supports
 
 DEFAULT_MARGIN = 6.0
 """The margin of a model that was built without one."""
@@ -49,12 +60,12 @@ class GoldE(nn.Module):
         self.groups = nn.ModuleList()
         for term in self.signature:
             options: dict[str, Any] = {"reflections": config.reflections, "block": config.block}
-            if GEOMETRIES[term.letter] is Hyperbolic:
+            kind = GEOMETRIES[term.letter]
+            if kind is Hyperbolic:
                 options["boost_left"] = config.boost_left
+                kind = ScaledHyperbolic if config.curvature == "scale" else Hyperbolic
             self.groups.append(
-                GEOMETRIES[term.letter](
-                    term.dimension, term.count, rows, scale=scale, generator=generator, **options
-                )
+                kind(term.dimension, term.count, rows, scale=scale, generator=generator, **options)
             )
         unused = sorted(set(config.weights) - {term.letter for term in self.signature})
         if unused:
@@ -82,8 +93,9 @@ class GoldE(nn.Module):
         One map is built per direction and applied to all its queries.
         """
         directions, which = present(direction, 2 * self.relations)
+        count = 2 * self.relations if directions is None else len(directions)
         sizes = {group.numbers for group in self.geometries}
-        tiles = {size: Grouping(which, len(directions), size) for size in sizes}
+        tiles = {size: Grouping(which, count, size) for size in sizes}
         cores = []
         with torch.autocast(rows.device.type, enabled=False):  # maps keep their precision
             for group, head in zip(self.geometries, self._split(rows), strict=True):
@@ -143,14 +155,17 @@ class GoldE(nn.Module):
         ``rows`` (2B + N, numbers) are those of the entities, the answers and the candidates, gathered
         by the caller at once: every gather from the table has a gradient as large as the table.
         """
-        parts = rows.split([len(entity), len(answer), len(candidates)])
-        cores = self._compiled_cores if self.fused and rows.is_cuda else self._cores
-        queries, (of_answer, of_candidates, *of_own) = cores(
-            parts[0], direction, [*parts[1:], *parts[: int(own)]]
-        )
-        positive = self._score_own(queries, of_answer)
-        loops = self._score_own(queries, of_own[0]) if own else None
-        shared = self._score_all(queries, of_candidates)
+        if all(
+            fused.known and supports(group.finish, rows.dtype, rows.device)
+            for fused, group in zip(self._fused_groups, self.geometries, strict=True)
+        ):
+            positive, loops, shared = self._fused_scores(rows, direction, own)
+        else:
+            heads, others, shared_rows = rows.split([len(entity), len(answer), len(candidates)])
+            queries = self.queries(heads, direction)
+            positive = self._score_own(queries, self.candidates(others))
+            loops = self._score_own(queries, self.candidates(heads)) if own else None
+            shared = self._score_all(queries, self.candidates(shared_rows))
         if self.config.bias:
             positive = positive + self._bias(entity, direction, answer)
             loops = None if loops is None else loops + self._bias(entity, direction, entity)
@@ -162,15 +177,26 @@ class GoldE(nn.Module):
         head, relation, tail = triples.unbind(1)
         return self.score_pairs(head, relation, tail)
 
-    def _cores(
-        self, heads: Tensor, direction: Tensor, others: Sequence[Tensor]
-    ) -> tuple[list[Core], list[list[Core]]]:
-        """The query side of the heads and the candidate side of all others."""
-        return self.queries(heads, direction), [self.candidates(part) for part in others]
+    @property
+    def _fused_groups(self) -> list[Group]:
+        """The component groups as the kernels of a step see them."""
+        return [
+            Group(term.letter, term.count, term.numbers, weight)
+            for term, weight in zip(self.signature, self.weights, strict=True)
+        ]
 
-    @cached_property
-    def _compiled_cores(self) -> Callable[..., tuple[list[Core], list[list[Core]]]]:
-        return torch.compile(self._cores, dynamic=False)
+    def _fused_scores(
+        self, rows: Tensor, direction: Tensor, own: bool
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """``score_batch`` by kernels, without biases."""
+        from golde.kernels.triton.batch import fused_batch
+
+        directions, which = present(direction, 2 * self.relations)
+        with torch.autocast(rows.device.type, enabled=False):
+            maps = [self._directed_maps(group, directions) for group in self.geometries]
+            return fused_batch(
+                rows, which, self._fused_groups, maps, norm=self.config.norm, own=own
+            )
 
     def _total(self, distance: Distance, queries: list[Core], candidates: list[Core]) -> Tensor:
         """``−Σ w d^l`` over the groups, without biases."""
@@ -211,9 +237,14 @@ class GoldE(nn.Module):
         backward = of(self.answer_bias, entity) + of(self.query_bias, answer)
         return torch.where(direction < self.relations, forward, backward)
 
-    def _directed_maps(self, group: Geometry, directions: Tensor) -> Any:
+    def _directed_maps(self, group: Geometry, directions: Tensor | None) -> Any:
+        """The maps of some directions, or of all."""
         if self.config.reciprocal:
             return group.maps(directions)
+        if directions is None:
+            forward = group.maps(None)
+            both = zip(forward, group.inverse(forward), strict=True)
+            return type(forward)(*(torch.cat(pair) for pair in both))
         forward = group.maps(directions % self.relations)
         backward = group.inverse(forward)
         asks_heads = directions >= self.relations

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +15,7 @@ from torch import Tensor
 from golde.errors import RunError
 from golde.models import GoldE
 from golde.runs.atomic import read_tensors, write_tensors
+from golde.training.update import Update
 
 _DAMAGED = "the file is damaged, remove it to start from the beginning"
 
@@ -35,24 +35,23 @@ class Progress:
 def save(
     path: Path,
     model: GoldE,
-    optimiser: torch.optim.Optimizer,
+    update: Update,
     best: dict[str, Tensor] | None,
     progress: Progress,
     digest: str,
 ) -> None:
     """Write everything training needs to go on as if it had never stopped."""
-    names = {id(p): name for name, p in model.named_parameters()}
     tensors = {f"model/{name}": t for name, t in model.state_dict().items()}
-    for parameter, state in optimiser.state.items():
+    for parameter, state in update.state().items():
         for key, value in state.items():
-            tensors[f"optimiser/{names[id(parameter)]}/{key}"] = value
+            tensors[f"optimiser/{parameter}/{key}"] = value
     for name, value in (best or {}).items():
         tensors[f"best/{name}"] = value
     write_tensors(path, tensors, {"progress": asdict(progress), "digest": digest})
 
 
 def load(
-    path: Path, model: GoldE, optimiser: torch.optim.Optimizer, digest: str
+    path: Path, model: GoldE, update: Update, digest: str
 ) -> tuple[Progress, dict[str, Tensor] | None]:
     """Put a checkpoint back into the model and the optimiser."""
     tensors, metadata = read_tensors(path)
@@ -64,11 +63,8 @@ def load(
     progress = _progress(path, metadata.get("progress"))
     _check_shapes(path, tensors, model, progress)
     model.load_state_dict(_under("model/", tensors))
-    for name, parameter in model.named_parameters():
-        state = _under(f"optimiser/{name}/", tensors)
-        if state:
-            moved: dict[str, Any] = {k: v.to(parameter.device) for k, v in state.items()}
-            optimiser.state[parameter] = moved
+    states = {name: _under(f"optimiser/{name}/", tensors) for name, _ in model.named_parameters()}
+    update.load({name: state for name, state in states.items() if state})
     return progress, _under("best/", tensors) or None
 
 

@@ -12,7 +12,6 @@ from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError
 from golde.geometry import Signature
 from golde.kernels import can_fuse
-from golde.kernels.triton import has_triton
 
 SMALL_GRAPH = 50_000
 """Queries (facts asked both ways) below which a graph is small: it overfits a larger model."""
@@ -25,9 +24,6 @@ MOST_QUERIES = 12_000_000
 
 WORTH_COMPILING = 1.5e9
 """Pairs × components of a whole run from which compiling saves more time than it takes."""
-
-STEPS_WORTH_COMPILING = 40_000
-"""Steps on a GPU from which the same holds: twenty seconds of compiling save a millisecond a step."""
 
 
 def resolve(config: Config, graph: KnowledgeGraph) -> Config:
@@ -58,12 +54,10 @@ def resolve(config: Config, graph: KnowledgeGraph) -> Config:
 
 
 def uses_fused(config: Config, entities: int, device: torch.device) -> bool:
-    """Whether this run compiles: the pointwise work of scoring on a CPU, what leads up to it on a GPU."""
+    """Whether this run compiles the pointwise work of scoring; a GPU has its kernels instead."""
     setting, steps = config.training.compile, config.training.steps or 0
-    if setting == "off":
+    if setting == "off" or device.type == "cuda":
         return False
-    if device.type == "cuda":
-        return has_triton() and (setting == "on" or steps >= STEPS_WORTH_COMPILING)
     if setting == "on":
         if not can_fuse():
             raise ConfigError(

@@ -195,7 +195,7 @@ class _Training:
         self.validation_seconds = 0.0  # that the newest took
         if folder.checkpoint.is_file():
             self.progress, self.best = checkpoint.load(
-                folder.checkpoint, self.model, self.update.optimiser, self.digest
+                folder.checkpoint, self.model, self.update, self.digest
             )
         self._trim_log()
 
@@ -253,6 +253,7 @@ class _Training:
 
     def _validate(self) -> None:
         began = time.monotonic()
+        self.update.settle()
         try:
             ranks = rank_triples(
                 self.model.scorer(), self.graph, self.valid, device=self.device
@@ -298,18 +299,20 @@ class _Training:
                 raise self._diverged(f"{name} is no longer finite after step {self.progress.step}")
 
     def _save_checkpoint(self) -> None:
+        self.update.settle()
         self._refuse_damage()
         self.progress.seconds = time.monotonic() - self.started
         checkpoint.save(
             self.folder.checkpoint,
             self.model,
-            self.update.optimiser,
+            self.update,
             self.best,
             self.progress,
             self.digest,
         )
 
     def _finish(self) -> None:
+        self.update.settle()
         if self.best is not None:
             self.model.load_state_dict(self.best)
         self._refuse_damage()

@@ -13,7 +13,24 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from golde.kernels.triton import has_triton
+from golde.kernels.triton.support import fuses
+
+
+class Negatives(NamedTuple):
+    """Scores of what each query is trained against, and which of them do not count."""
+
+    shared: Tensor  # (B, N)
+    masked: Tensor  # (B, N)
+    own: Tensor | None  # (B,): of the query's own entity
+    own_masked: Tensor  # (B,)
+
+    @property
+    def parts(self) -> list[tuple[Tensor, Tensor]]:
+        """The parts of the candidate axis, scores and masks as tables."""
+        parts = [(self.shared, self.masked)]
+        if self.own is not None:
+            parts.append((self.own.unsqueeze(1), self.own_masked.unsqueeze(1)))
+        return parts
 
 
 class Adversarial(NamedTuple):
@@ -27,10 +44,6 @@ class Adversarial(NamedTuple):
         cls, negative: Tensor, masked: Tensor, *, margin: float, temperature: float
     ) -> Adversarial:
         """Reduce scores (B, N) where not ``masked``; ``p = softmax(α s)`` is held constant."""
-        if negative.is_cuda and negative.dtype == torch.float32 and has_triton():
-            from golde.kernels.triton.negatives import adversarial
-
-            return cls(*adversarial(negative, masked, margin, temperature))
         logits = (temperature * negative.detach()).masked_fill_(masked, -torch.inf)
         top = _finite(logits.amax(1))
         p = logits.sub_(top.unsqueeze(1)).exp_()
@@ -79,6 +92,23 @@ def self_adversarial(
     second term.
     """
     return -(weight * (logsigmoid(margin + positive) + negatives.wrong)).sum() / 2
+
+
+def adversarial_loss(
+    positive: Tensor, negatives: Negatives, weight: Tensor, *, margin: float, temperature: float
+) -> Tensor:
+    """``self_adversarial`` of shared and own negatives together: on a GPU as one kernel."""
+    if fuses(positive):
+        from golde.kernels.triton.loss import fused_adversarial
+
+        shared, masked, own, own_masked = negatives
+        return fused_adversarial(
+            positive, own, shared, own_masked, masked, weight, margin, temperature
+        )
+    reduced = Adversarial.merge(
+        [Adversarial.of(*part, margin=margin, temperature=temperature) for part in negatives.parts]
+    )
+    return self_adversarial(positive, reduced, weight, margin=margin)
 
 
 def cross_entropy(

@@ -13,6 +13,7 @@ import torch
 from golde.config import Config
 from golde.errors import ConfigError, GoldeError
 from golde.models import GoldE
+from golde.training.row_adam import moves_rows
 
 MOST_NUMBERS = 1_000_000
 """Numbers an entity may have where nobody can tell how much memory there is."""
@@ -43,8 +44,8 @@ def enough_memory(what: str) -> Iterator[None]:
 def refuse_oversize(config: Config, entities: int, relations: int, device: torch.device) -> None:
     """An error, before anything is allocated, if the model cannot possibly be trained here.
 
-    A lower bound is compared: the parameters, their gradient and the two moments of Adam. What a
-    batch takes comes on top.
+    A lower bound is compared: the parameters, their gradient and the two moments of Adam; of the entity
+    table no gradient where only drawn rows have one. What a batch takes comes on top.
     """
     with torch.device("meta"):  # shapes alone
         model = GoldE(config.model, entities, relations)
@@ -57,7 +58,8 @@ def refuse_oversize(config: Config, entities: int, relations: int, device: torch
             )
         return
     numbers = sum(math.prod(parameter.shape) for parameter in model.parameters())
-    needed = 4 * numbers * getattr(torch, config.training.precision).itemsize
+    without_gradient = model.entity.numel() if moves_rows(config.training, device) else 0
+    needed = (4 * numbers - without_gradient) * getattr(torch, config.training.precision).itemsize
     if needed > there:
         raise ConfigError(
             f"model.signature = {str(signature)!r} needs at least {needed / 1e9:,.1f} GB to train on "

@@ -11,8 +11,11 @@ import torch
 from torch import Tensor
 
 from golde.data.known import KnownFacts
-from golde.kernels.triton import has_triton
-from golde.training.counter import random_below, random_bits
+from golde.kernels.counter import random_below, random_bits, stream_start
+from golde.kernels.triton.support import fuses
+
+SHUFFLING, NEGATIVES = 0, 1
+"""The streams of random numbers."""
 
 
 class Batch(NamedTuple):
@@ -37,11 +40,7 @@ class Draw(NamedTuple):
     batch: Batch
     candidates: Candidates
     own_masked: Tensor  # (B,): the query's own entity is a known answer
-
-    @property
-    def entities(self) -> Tensor:
-        """Whose rows the step needs, (2B + N,): the entities asked about, their answers, the candidates."""
-        return torch.cat((self.batch.entity, self.batch.answer, self.candidates.entity))
+    entities: Tensor  # (2B + N,), whose rows the step needs: batch.entity, batch.answer, candidates.entity
 
 
 def directed(triples: Tensor, relations: int) -> Tensor:
@@ -67,55 +66,61 @@ class Sampler:
         seed: int,
         device: torch.device,
     ) -> None:
-        facts = directed(train, relations)
-        self.known = KnownFacts(train, entities, relations).to(device)
-        self.facts = facts.to(device)
+        facts, known = directed(train, relations), KnownFacts(train, entities, relations)
+        total = facts.shape[1]
+        # Before the move: devices round roots differently.
+        weights = _subsampling_weights(facts, known) if subsampling else torch.ones(total)
+        self.facts, self.known = facts.to(device), known.to(device)
+        self.weights = weights.to(device)  # (2n,)
         self.entities, self.relations = entities, relations
         self.seed, self.device = seed, device
-        answer, order = self.facts[2].sort()
-        self.asked = self._key(self.facts[0], self.facts[1])[order]  # (2n,) queries by their answer
-        bounds = torch.arange(entities + 1, device=device)
-        self.offsets = torch.searchsorted(answer, bounds)  # (E + 1,) where those of an answer begin
-        self.batch_size = min(batch_size, facts.shape[1])
+        self.batch_size = min(batch_size, total)
         self.takes_all = negatives == 0 or negatives >= entities
         self.negatives = entities if self.takes_all else negatives
-        self.weights = self._subsampling_weights(relations) if subsampling else None
         self.step = torch.zeros((), dtype=torch.int64, device=device)
-        self._start = torch.zeros_like(self.step)  # where the batch begins in its epoch
         self._epoch = -1
         # The order of the epoch, and as much of the next as a batch can reach into.
-        self._order = torch.zeros(
-            facts.shape[1] + self.batch_size, dtype=torch.int64, device=device
-        )
+        self._order = torch.zeros(total + self.batch_size, dtype=torch.int64, device=device)
+        entity, direction, answer = self.facts
+        self.fused = fuses(self.weights)
+        if self.fused:  # looked up at every step instead of searched for
+            self.place = self.known.places(entity, direction)  # (2n,)
+            self.loop = self.known.contains(entity, direction, entity)  # (2n,)
+        if device.type == "cpu":
+            answer, order = answer.sort()
+            self.asked = self._key(entity, direction)[order]  # (2n,) queries by their answer
+            # (E + 1,) where those of an answer begin
+            self.offsets = torch.searchsorted(answer, torch.arange(entities + 1))
         self.seek(0)
 
     def seek(self, step: int) -> Self:
         """Draw for step ``step`` from now on."""
         total = self.facts.shape[1]
-        epoch, start = divmod(step * self.batch_size, total)
+        epoch = step * self.batch_size // total
         if epoch != self._epoch:
             self._order[:total] = self._permutation(epoch)
             self._order[total:] = self._permutation(epoch + 1)[: self.batch_size]
             self._epoch = epoch
         self.step.fill_(step)
-        self._start.fill_(start)
         return self
 
     def draw(self) -> Draw:
-        """Everything at once."""
+        """Everything at once; as kernels, which draw the same bit for bit, where there are any."""
+        if self.fused:
+            return self._fused_draw()
         batch = self.batch()
-        return Draw(batch, self.candidates(batch), self.own_masked(batch))
+        candidates = self.candidates(batch)
+        entities = torch.cat((batch.entity, batch.answer, candidates.entity))
+        return Draw(batch, candidates, self.own_masked(batch), entities)
 
     def batch(self) -> Batch:
         """The next batch of an endless stream of reshuffled epochs."""
-        rows = self._order[self._start + torch.arange(self.batch_size, device=self.device)]
+        begin = self.step * self.batch_size % self.facts.shape[1]
+        rows = self._order[begin + torch.arange(self.batch_size, device=self.device)]
         entity, direction, answer = self.facts[:, rows]
-        if self.weights is None:
-            weight = torch.full((len(rows),), 1.0 / len(rows), device=self.device)
-        else:
-            weight = self.weights[rows]
-            weight = weight / weight.sum()
-        return Batch(entity, direction, answer, weight)
+        weight = self.weights[rows]
+        # In double precision the sum is exact, so that no device finds another one.
+        return Batch(entity, direction, answer, weight / weight.sum(dtype=torch.float64))
 
     def candidates(self, batch: Batch) -> Candidates:
         """The shared negatives of the step: uniform, or all entities when as many are wanted."""
@@ -124,7 +129,7 @@ class Sampler:
             repeated = torch.zeros(self.entities, dtype=torch.bool, device=self.device)
         else:
             place = torch.arange(self.negatives, device=self.device)
-            bits = random_bits(self.seed, 1, self.step * self.negatives + place)
+            bits = random_bits(self.seed, NEGATIVES, self.step * self.negatives + place)
             chosen = random_below(self.entities, bits).sort().values
             repeated = torch.zeros(self.negatives, dtype=torch.bool, device=self.device)
             repeated[1:] = chosen[1:] == chosen[:-1]
@@ -134,19 +139,25 @@ class Sampler:
         """Whether each query's own entity is a known answer, (B,)."""
         return self.known.contains(batch.entity, batch.direction, batch.entity)
 
+    def _fused_draw(self) -> Draw:
+        from golde.kernels.triton.draw import Source, draw, known_pairs
+
+        B, N, known = self.batch_size, self.negatives, self.known
+        source = Source(self.facts, self.weights, self.place, self.loop, self._order, self.step)
+        drawn = draw(source, B, N, self.entities, stream_start(self.seed, NEGATIVES))
+        entity, answer, chosen = drawn.entities.split([B, B, N])
+        masked = known_pairs(drawn.place, known.offsets, known.codes, known.stride, chosen)
+        batch = Batch(entity, drawn.direction, answer, drawn.weight)
+        return Draw(batch, Candidates(chosen, masked), drawn.own_masked, drawn.entities)
+
     def _masked(self, batch: Batch, chosen: Tensor, repeated: Tensor) -> Tensor:
         """Which candidates are repeated or known answers of which queries, (B, N)."""
-        query = batch.entity, batch.direction
-        if self.device.type == "cuda" and has_triton():
-            from golde.kernels.triton.negatives import known_pairs
-
-            return known_pairs(*self.known.ranges(*query), self.known.codes, chosen, repeated)
         if self.device.type != "cpu":  # a search a pair: more work, but of a size known beforehand
             rows = batch.entity.unsqueeze(1), batch.direction.unsqueeze(1)
             return self.known.contains(*rows, chosen) | repeated
         masked = repeated.expand(len(batch.entity), -1).clone()
         if self.takes_all:
-            row, column = self.known.answers(*query)
+            row, column = self.known.answers(batch.entity, batch.direction)
         else:
             row, column = self._known_pairs(batch, chosen)
         masked[row, column] = True
@@ -167,17 +178,18 @@ class Sampler:
     def _key(self, entity: Tensor, direction: Tensor) -> Tensor:
         return entity * (2 * self.relations) + direction
 
-    def _subsampling_weights(self, relations: int) -> Tensor:
-        """``1/√(n(h,r) + n(t,r⁻¹) + 6)`` for every directed fact."""
-        entity, direction, answer = self.facts
-        opposite = (direction + relations) % (2 * relations)
-        count = self.known.counts(entity, direction) + self.known.counts(answer, opposite)
-        return (count + 6).float().rsqrt()
-
     def _permutation(self, epoch: int) -> Tensor:
         total = self.facts.shape[1]
         place = torch.arange(total, device=self.device)
-        return random_bits(self.seed, 0, epoch * total + place).argsort()
+        return random_bits(self.seed, SHUFFLING, epoch * total + place).argsort()
+
+
+def _subsampling_weights(facts: Tensor, known: KnownFacts) -> Tensor:
+    """``1/√(n(h,r) + n(t,r⁻¹) + 6)`` for every directed fact."""
+    entity, direction, answer = facts
+    opposite = (direction + known.relations) % (2 * known.relations)
+    count = known.counts(entity, direction) + known.counts(answer, opposite)
+    return (count + 6).float().rsqrt()
 
 
 def _ranges(start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:

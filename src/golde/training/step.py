@@ -6,17 +6,17 @@ from torch import Tensor
 
 from golde.config import TrainingConfig
 from golde.models import GoldE
-from golde.training.losses import Adversarial, Softmax, cross_entropy, self_adversarial
+from golde.training.losses import Negatives, Softmax, adversarial_loss, cross_entropy
 from golde.training.regularisers import penalty
 from golde.training.sampling import Draw
 
 
 def step_loss(model: GoldE, rows: Tensor, draw: Draw, config: TrainingConfig) -> Tensor:
     """The loss of a draw, given the rows of its ``entities``."""
-    batch, candidates, own_masked = draw
+    batch, candidates, own_masked, _ = draw
     # The query's own entity, also where it was drawn: what a map moves least is the hardest negative
     # there is, and counting it on top of the shared ones keeps it from outranking true answers.
-    positive, own, negative = model.score_batch(
+    positive, own, shared = model.score_batch(
         rows,
         batch.entity,
         batch.direction,
@@ -24,19 +24,15 @@ def step_loss(model: GoldE, rows: Tensor, draw: Draw, config: TrainingConfig) ->
         candidates.entity,
         own=config.query_as_negative,
     )
-    parts = [(negative, candidates.masked)]
-    if own is not None:
-        parts.append((own.unsqueeze(1), own_masked.unsqueeze(1)))
+    negatives = Negatives(shared, candidates.masked, own, own_masked)
     if config.loss == "self-adversarial":
-        margin, temperature = model.margin, config.temperature
-        reduced = Adversarial.merge(
-            [Adversarial.of(*part, margin=margin, temperature=temperature) for part in parts]
+        loss = adversarial_loss(
+            positive, negatives, batch.weight, margin=model.margin, temperature=config.temperature
         )
-        loss = self_adversarial(positive, reduced, batch.weight, margin=margin)
     else:
         loss = cross_entropy(
             positive,
-            Softmax.merge([Softmax.of(*part) for part in parts]),
+            Softmax.merge([Softmax.of(*part) for part in negatives.parts]),
             batch.weight,
             label_smoothing=config.label_smoothing,
         )

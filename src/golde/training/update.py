@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from golde.config import TrainingConfig
 from golde.geometry import gather
 from golde.models import GoldE
+from golde.training.row_adam import row_adam
 from golde.training.sampling import Sampler
 from golde.training.step import step_loss
 
@@ -38,9 +39,11 @@ class Update:
         self.model, self.sampler, self.config = model, sampler, config
         self.capture = capture
         self.rate = torch.zeros((), device=sampler.device)
+        self.table = row_adam(model.entity, config)
+        dense = [p for p in model.parameters() if self.table is None or p is not model.entity]
         # Captured, Adam reads its rate from memory at every replay.
         self.optimiser = torch.optim.Adam(
-            model.parameters(), lr=self.rate if capture else 0.0, fused=True, capturable=capture
+            dense, lr=self.rate if capture else 0.0, fused=True, capturable=capture
         )
         self._done = 0
         self._graph: torch.cuda.CUDAGraph | None = None
@@ -50,6 +53,8 @@ class Update:
         """Make step ``step`` at the given learning rate."""
         self.sampler.seek(step)
         self._set_rate(rate)
+        if self.table is not None:
+            self.table.advance(rate)
         if not self.capture:
             return self._step()
         if self._graph is None:
@@ -57,6 +62,28 @@ class Update:
         self._graph.replay()
         assert self._outcome is not None
         return self._outcome
+
+    def settle(self) -> None:
+        """Bring the entity table up to date; to be called before anything but a step reads it."""
+        if self.table is not None:
+            self.table.settle()
+
+    def state(self) -> dict[str, dict[str, Tensor]]:
+        """What Adam keeps of each parameter it has moved, by name."""
+        names = {id(p): name for name, p in self.model.named_parameters()}
+        found = {names[id(p)]: state for p, state in self.optimiser.state.items()}
+        return found if self.table is None else found | {"entity": self.table.state()}
+
+    def load(self, state: dict[str, dict[str, Tensor]]) -> None:
+        """Put back what ``state`` returned."""
+        parameters = dict(self.model.named_parameters())
+        for name, kept in state.items():
+            if self.table is not None and name == "entity":
+                self.table.load(kept)
+            else:
+                device = parameters[name].device
+                moved: dict[str, Any] = {key: value.to(device) for key, value in kept.items()}
+                self.optimiser.state[parameters[name]] = moved
 
     def _set_rate(self, rate: float) -> None:
         if self.capture:
@@ -68,17 +95,26 @@ class Update:
     def _step(self) -> Outcome:
         self.optimiser.zero_grad()
         draw = self.sampler.draw()
-        rows = gather(self.model.entity, draw.entities)
+        if self.table is None:
+            rows = gather(self.model.entity, draw.entities)
+        else:
+            rows = self.table.rows(draw.entities)
         loss = step_loss(self.model, rows, draw, self.config)
         loss.backward()
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients)
+        if self.table is not None:
+            assert rows.grad is not None
+            norm = (norm.square() + self.table.fold(rows.grad)).sqrt()
         # A fused optimiser divides by the one on the way, and leaves everything as it is under the
         # other: that is how gradient scaling talks to it.
         excess = (norm / self.config.gradient_clip).clamp_min(1.0).float()
+        found_inf = (~norm.isfinite()).float()
         self.optimiser.grad_scale = excess  # type: ignore[attr-defined]
-        self.optimiser.found_inf = (~norm.isfinite()).float()  # type: ignore[attr-defined]
+        self.optimiser.found_inf = found_inf  # type: ignore[attr-defined]
         self.optimiser.step()
+        if self.table is not None:
+            self.table.step(excess, found_inf)
         return Outcome(loss.detach(), norm)
 
     def _first_steps(self) -> Outcome:

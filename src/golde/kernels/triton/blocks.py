@@ -10,8 +10,8 @@ WHOLE = 64
 SMALLEST = 16
 """No side of a tile that enters a product may be smaller."""
 
-PROGRAMS = 1692
-"""Programs of the backward pass that keep a large GPU busy: a dozen for each of its multiprocessors."""
+PROGRAMS = 4096
+"""Programs of the backward pass that keep a large GPU busy: thirty for each of its multiprocessors."""
 
 PART_NUMBERS = 1 << 26
 """What the parts of the queries' gradients may come to, in numbers."""
@@ -58,9 +58,7 @@ def stretch(tiles: int, M: int, numbers: int) -> int:
 
 def configuration(C: int) -> Configuration:
     """The blocks for core vectors of C numbers: the quickest of ``pairwise_kernels.py`` on an H200."""
-    usual = Blocks(64, 32)
+    forward, slopes = Blocks(64, 64, 4, 3), Blocks(64, 32)
     if C <= SMALLEST:
-        return Configuration(
-            forward=Blocks(64, 64, 4, 3), backward=Blocks(64, 32, 4, 3), slopes=usual
-        )
-    return Configuration(forward=Blocks(64, 64, 4, 3), backward=Blocks(64, 64, 4, 2), slopes=usual)
+        return Configuration(forward, Blocks(32, 32, 2, 2), slopes)
+    return Configuration(forward, Blocks(64, 64, 4, 1), slopes)

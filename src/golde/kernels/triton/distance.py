@@ -46,29 +46,50 @@ PAIRED_ROWS = 32
 class Packed(NamedTuple):
     """One side in padded blocks; ``sides`` is empty for a finish without scalars."""
 
-    vectors: Tensor  # (M, padded rows, padded numbers)
+    forms: Tensor  # (3 or 1, M, padded rows, padded numbers): as they are, then in halves if wanted
     sides: Tensor  # (M, 5 or 2, padded rows)
+
+    @property
+    def vectors(self) -> Tensor:
+        """As they are, (M, padded rows, padded numbers)."""
+        return self.forms[0]
+
+    @property
+    def halves(self) -> tuple[Tensor, Tensor]:
+        """High and low; without halves, both as they are."""
+        return self.forms[-2 if len(self.forms) > 1 else 0], self.forms[-1]
 
 
 # Launchers.
 
 
-def launch_pack(vectors: Tensor, scalars: Sequence[Tensor], chosen: Configuration) -> Packed:
+def launch_pack(
+    vectors: Tensor, scalars: Sequence[Tensor], chosen: Configuration, precision: str
+) -> Packed:
     """One side, padded, with what the finish needs of it; scalars are contiguous."""
     M, rows, C = vectors.shape
     padded = -(-rows // chosen.multiple) * chosen.multiple
     across = width(C)
     kinds = {0: 0, 1: CANDIDATE_SIDES, 2: QUERY_SIDES}[len(scalars)]
-    packed = Packed(_new(vectors, M, padded, across), _new(vectors, M, kinds, padded))
+    packed = new_packed(vectors, M, padded, across, kinds, precision)
     block = min(PACK_ROWS, chosen.multiple)
     if M * padded:
         first, second = [*scalars, vectors, vectors][:2]
         with _on(vectors.device):
             pack_kernel[(padded // block * M,)](
-                vectors, first, second, *packed, M, rows, padded, C, *vectors.stride(), across,
-                SCALARS=len(scalars), BLOCK=block, BLOCK_C=min(across, WHOLE),
+                vectors, first, second, *packed,
+                M, rows, padded, C, *vectors.stride(), across,
+                SCALARS=len(scalars), PRECISION=precision, BLOCK=block, BLOCK_C=min(across, WHOLE),
             )  # fmt: skip
     return packed
+
+
+def new_packed(
+    like: Tensor, M: int, padded: int, across: int, sides: int, precision: str
+) -> Packed:
+    """Room for one side."""
+    forms = 3 if precision == "tf32x3" else 1
+    return Packed(_new(like, forms, M, padded, across), _new(like, M, sides, padded))
 
 
 def launch_forward(
@@ -90,7 +111,7 @@ def launch_forward(
         return
     with _on(out.device):
         forward_kernel[(programs,)](
-            query.vectors, candidate.vectors, query.sides, candidate.sides, out, weight,
+            *query.halves, *candidate.halves, query.sides, candidate.sides, out, weight,
             M, B, N, rows_q, rows_c,
             GEODESIC=bool(query.sides.numel()), NORM=norm, ACCUMULATE=accumulate,
             WIDE=_wide(query, candidate), PRECISION=precision, WIDTH=across,
@@ -98,7 +119,16 @@ def launch_forward(
         )  # fmt: skip
 
 
-def launch_backward(
+class Parts(NamedTuple):
+    """Gradients as the backward kernel leaves them: those of queries in parts to be added up."""
+
+    to_q: Tensor  # (parts, M, padded rows, padded numbers)
+    to_c: Tensor  # (M, padded rows, padded numbers)
+    to_query: Tensor  # (parts, M, 2, padded rows), if there are scalars
+    to_candidate: Tensor  # (M, padded rows), if there are scalars
+
+
+def launch_parts(
     query: Packed,
     candidate: Packed,
     norm: int,
@@ -107,8 +137,8 @@ def launch_backward(
     *,
     precision: str,
     blocks: Blocks,
-) -> tuple[list[Tensor], list[Tensor]]:
-    """Gradients of both sides, padded, core vectors first; these have at most ``WHOLE`` numbers."""
+) -> Parts:
+    """Gradients of both sides, padded, for core vectors of at most ``WHOLE`` numbers."""
     (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
     geodesic = bool(query.sides.numel())
     each = stretch(rows_c // blocks.columns, M, query.vectors.numel())
@@ -123,10 +153,25 @@ def launch_backward(
             GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
             WIDTH=across, **_launch(blocks),
         )  # fmt: skip
-    of_query, of_candidate = [to_q.sum(0)], [to_c]
-    if geodesic:
-        of_query += to_query.sum(0).unbind(1)
-        of_candidate += [to_candidate]
+    return Parts(to_q, to_c, to_query, to_candidate)
+
+
+def launch_backward(
+    query: Packed,
+    candidate: Packed,
+    norm: int,
+    weight: float,
+    grad: Tensor,
+    *,
+    precision: str,
+    blocks: Blocks,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The same added up, core vectors first."""
+    found = launch_parts(query, candidate, norm, weight, grad, precision=precision, blocks=blocks)
+    of_query, of_candidate = [found.to_q.sum(0)], [found.to_c]
+    if query.sides.numel():
+        of_query += found.to_query.sum(0).unbind(1)
+        of_candidate += [found.to_candidate]
     return of_query, of_candidate
 
 
@@ -153,16 +198,16 @@ def launch_long_backward(
     slopes = _new(grad, rows_q, rows_c)
     totals = [*of_query[1:], *of_candidate[1:]]
     for m in range(M):
-        q, c = query.vectors[m], candidate.vectors[m]
+        halves = (side[m] for side in (*query.halves, *candidate.halves))
         with _on(grad.device):
             slopes_kernel[(down * over,)](
-                q, c, query.sides[m], candidate.sides[m], grad, slopes,
+                *halves, query.sides[m], candidate.sides[m], grad, slopes,
                 *(sums or [slopes] * 3), weight, rows_q, rows_c,
                 GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
                 WIDTH=across, BLOCK_C=WHOLE, **_launch(blocks),
             )  # fmt: skip
-        torch.matmul(slopes, c, out=of_query[0][m])
-        torch.matmul(slopes.T, q, out=of_candidate[0][m])
+        torch.matmul(slopes, candidate.vectors[m], out=of_query[0][m])
+        torch.matmul(slopes.T, query.vectors[m], out=of_candidate[0][m])
         for total, parts in zip(totals, sums, strict=True):
             torch.sum(parts, 0, out=total[m])
     return of_query, of_candidate
@@ -235,8 +280,8 @@ class _Fused(torch.autograd.Function):
     ) -> Tensor:
         of_query = 2 if isinstance(finish, Geodesic) else 0  # so many scalars
         scalars = tuple(s.contiguous() for s in scalars)
-        query = launch_pack(q, scalars[:of_query], chosen)
-        candidate = launch_pack(c, scalars[of_query:], chosen)
+        query = launch_pack(q, scalars[:of_query], chosen, precision)
+        candidate = launch_pack(c, scalars[of_query:], chosen, precision)
         ctx.save_for_backward(*query, *candidate)
         ctx.settings = norm, weight, precision, chosen
         ctx.C = q.shape[2]

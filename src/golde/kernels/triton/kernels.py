@@ -5,6 +5,12 @@ with rows a multiple of every tile's and width a power of two (or a multiple of 
 padded with 0 and scalars with 1, which every finish survives. On the way ``Geodesic.sides`` is worked
 out. Copying is next to nothing, and the loops below then neither mask nor convert.
 
+**Precision.** Tensor cores multiply numbers of 11 bits. In ``tf32x3`` every number is the sum of two such
+numbers, high and low, and a product three of theirs; the fourth, low by low, is below rounding. For the
+forward pass core vectors are split once, while they are packed. Backward they are split on the way, as
+slopes have to be: there, memory for halves would leave too few programs running side by side. Other
+precisions multiply the numbers as they are.
+
 **Forward.** A program owns a tile of the table. For one component after another it multiplies the core
 vectors of its queries and candidates, finishes the product into distances without leaving registers,
 and adds them up; the table is written once, and nothing of shape B×N×M exists.
@@ -60,20 +66,65 @@ def places(block, BLOCK: tl.constexpr, WIDE: tl.constexpr):
 
 
 @jit
+def split(x):
+    """``x = high + low`` with 11 bits in high, rounded to nearest, and the rest in low."""
+    bits = x.to(tl.int32, bitcast=True)
+    high = ((bits + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return high, x - high
+
+
+@jit
+def store_packed(packed, half, at, x, mask, PRECISION: tl.constexpr):
+    """x and, where they are wanted, its halves, which lie ``half`` and twice ``half`` further on."""
+    tl.store(packed + at, x, mask=mask)
+    if PRECISION == "tf32x3":
+        high, low = split(x)
+        tl.store(packed + half + at, high, mask=mask)
+        tl.store(packed + 2 * half + at, split(low)[0], mask=mask)
+
+
+@jit
+def multiplied(high, low, other_high, other_low, PRECISION: tl.constexpr):
+    """The matrix product of two tiles; low halves matter in ``tf32x3`` only."""
+    if PRECISION == "tf32x3":
+        x = tl.dot(low, other_high, input_precision="tf32")
+        x = tl.dot(high, other_low, x, input_precision="tf32")
+        return tl.dot(high, other_high, x, input_precision="tf32")
+    else:
+        return tl.dot(high, other_high, input_precision=PRECISION)
+
+
+@jit
+def multiplied_onto(x, high, low, other_high, other_low, PRECISION: tl.constexpr):
+    """The same added to x."""
+    if PRECISION == "tf32x3":
+        x = tl.dot(low, other_high, x, input_precision="tf32")
+        x = tl.dot(high, other_low, x, input_precision="tf32")
+        return tl.dot(high, other_high, x, input_precision="tf32")
+    else:
+        return tl.dot(high, other_high, x, input_precision=PRECISION)
+
+
+@jit
 def pack_kernel(
-    vectors, first, second, packed, sides, M, rows, padded, C, by_m, by_row, by_number, WIDTH,
-    SCALARS: tl.constexpr, BLOCK: tl.constexpr, BLOCK_C: tl.constexpr, SCALE: tl.constexpr = -LOG2_E,
+    vectors, first, second, packed, sides,
+    M, rows, padded, C, by_m, by_row, by_number, WIDTH,
+    SCALARS: tl.constexpr, PRECISION: tl.constexpr, BLOCK: tl.constexpr, BLOCK_C: tl.constexpr,
+    SCALE: tl.constexpr = -LOG2_E,
 ):  # fmt: skip
     """Copy one side into its padded blocks: SCALARS is 2 for queries √β and a, 1 for candidates n, or 0."""
     m = (tl.program_id(0) % M).to(tl.int64)
     row = (tl.program_id(0) // M) * BLOCK + tl.arange(0, BLOCK)
     inside = row < rows
+    half = tl.cast(M, tl.int64) * padded * WIDTH
     for start in range(0, WIDTH, BLOCK_C):
         number = start + tl.arange(0, BLOCK_C)
         at = m * by_m + row.to(tl.int64)[:, None] * by_row + number[None, :] * by_number
         there = inside[:, None] & (number < C)[None, :]
-        to = packed + (m * padded + row[:, None]) * WIDTH + number[None, :]
-        tl.store(to, tl.load(vectors + at, mask=there, other=0.0))
+        to = (m * padded + row[:, None]) * WIDTH + number[None, :]
+        found = tl.load(vectors + at, mask=there, other=0.0)
+        all_ = (row < padded)[:, None] & (number < WIDTH)[None, :]
+        store_packed(packed, half, to, found, all_, PRECISION)
     if SCALARS == 1:
         n = tl.load(first + m * rows + row, mask=inside, other=1.0)
         to = sides + m * 2 * padded + row
@@ -103,26 +154,32 @@ def load_query_sides(sides, rows, padded):
 
 @jit
 def product_tile(
-    q, c, rows, columns, WIDTH: tl.constexpr, BLOCK_C: tl.constexpr, PRECISION: tl.constexpr
-):
+    q, q_low, c, c_low, rows, columns,
+    WIDTH: tl.constexpr, BLOCK_C: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
     """``⟨q_b, c_n⟩`` of one component for a tile of pairs, a piece of the core vectors at a time."""
     number = tl.arange(0, BLOCK_C)
-    own, other = q + rows[:, None] * WIDTH, c + columns[None, :] * WIDTH
-    x = tl.dot(
-        tl.load(own + number[None, :]), tl.load(other + number[:, None]), input_precision=PRECISION
+    own, other = rows[:, None] * WIDTH + number[None, :], columns[None, :] * WIDTH + number[:, None]
+    x = multiplied(
+        tl.load(q + own),
+        tl.load(q_low + own),
+        tl.load(c + other),
+        tl.load(c_low + other),
+        PRECISION,
     )
     for start in range(BLOCK_C, WIDTH, BLOCK_C):
-        later = start + number
-        x = tl.dot(
-            tl.load(own + later[None, :]), tl.load(other + later[:, None]), x,
-            input_precision=PRECISION,
+        x = multiplied_onto(
+            x,
+            tl.load(q + own + start), tl.load(q_low + own + start),
+            tl.load(c + other + start), tl.load(c_low + other + start),
+            PRECISION,
         )  # fmt: skip
     return x
 
 
 @jit
 def forward_kernel(
-    q, c, of_query, of_candidate, out, weight, M, B, N, rows_q, rows_c,
+    q, q_low, c, c_low, of_query, of_candidate, out, weight, M, B, N, rows_q, rows_c,
     GEODESIC: tl.constexpr, NORM: tl.constexpr, ACCUMULATE: tl.constexpr, WIDE: tl.constexpr,
     PRECISION: tl.constexpr, WIDTH: tl.constexpr,
     BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
@@ -136,7 +193,7 @@ def forward_kernel(
     rows, columns = places(program % down, BLOCK_B, WIDE), places(program // down, BLOCK_N, WIDE)
     total = tl.zeros((BLOCK_B, BLOCK_N), tl.float32)
     for _ in range(M):
-        x = product_tile(q, c, rows, columns, WIDTH, BLOCK_C, PRECISION)
+        x = product_tile(q, q_low, c, c_low, rows, columns, WIDTH, BLOCK_C, PRECISION)
         if GEODESIC:
             root, over_root, a, e_a, from_a = load_query_sides(of_query, rows, rows_q)
             n = tl.load(of_candidate + columns)[None, :]
@@ -147,13 +204,24 @@ def forward_kernel(
         else:
             total += root_value(x, NORM)
         q += tl.cast(rows_q, tl.int64) * WIDTH
+        q_low += tl.cast(rows_q, tl.int64) * WIDTH
         c += tl.cast(rows_c, tl.int64) * WIDTH
+        c_low += tl.cast(rows_c, tl.int64) * WIDTH
     total *= weight
     inside = (rows < B)[:, None] & (columns < N)[None, :]
     at = out + rows[:, None] * N + columns[None, :]
     if ACCUMULATE:
         total += tl.load(at, mask=inside, other=0.0)
     tl.store(at, total, mask=inside)
+
+
+@jit
+def halves(x, PRECISION: tl.constexpr):
+    """High and low, or twice the same where only one is used."""
+    if PRECISION == "tf32x3":
+        return split(x)
+    else:
+        return x, x
 
 
 @jit
@@ -185,6 +253,8 @@ def backward_kernel(
         columns = places(tile, BLOCK_N, WIDE)
         others = tl.load(c + columns[:, None] * WIDTH + number[None, :])
         across = tl.load(c + columns[None, :] * WIDTH + number[:, None])
+        others, others_low = halves(others, PRECISION)
+        across, across_low = halves(across, PRECISION)
         to_others = tl.zeros((BLOCK_N, WIDTH), tl.float32)
         if GEODESIC:
             n = tl.load(of_candidate + columns)[None, :]
@@ -193,9 +263,9 @@ def backward_kernel(
         for block in range(0, rows_q // BLOCK_B):
             rows = places(block, BLOCK_B, WIDE)
             at_vectors = rows[:, None] * WIDTH + number[None, :]
-            vectors = tl.load(q + at_vectors)
+            vectors, vectors_low = halves(tl.load(q + at_vectors), PRECISION)
             g = tl.load(grad + rows[:, None] * rows_c + columns[None, :])
-            x = tl.dot(vectors, across, input_precision=PRECISION)
+            x = multiplied(vectors, vectors_low, across, across_low, PRECISION)
             if GEODESIC:
                 root, over_root, a, e_a, from_a = load_query_sides(of_query, rows, rows_q)
                 slope, by_root, by_a, by_n = geodesic_gradient(
@@ -210,11 +280,14 @@ def backward_kernel(
                 tl.store(to_query + rows_q + rows, sum_a)
             else:
                 slope = root_gradient(g, x, NORM)
-            share = tl.dot(slope, others, input_precision=PRECISION) * weight
+            slope, slope_low = halves(slope, PRECISION)
+            share = multiplied(slope, slope_low, others, others_low, PRECISION) * weight
             if tile > begin:
                 share += tl.load(to_q + at_vectors)
             tl.store(to_q + at_vectors, share)
-            to_others = tl.dot(tl.trans(slope), vectors, to_others, input_precision=PRECISION)
+            to_others = multiplied_onto(
+                to_others, tl.trans(slope), tl.trans(slope_low), vectors, vectors_low, PRECISION
+            )
         tl.store(to_c + columns[:, None] * WIDTH + number[None, :], to_others * weight)
         if GEODESIC:
             tl.store(to_candidate + columns, tl.sum(to_n, 0) * weight)
@@ -223,7 +296,8 @@ def backward_kernel(
 
 @jit
 def slopes_kernel(
-    q, c, of_query, of_candidate, grad, slopes, sums_root, sums_a, sums_n, weight, rows_q, rows_c,
+    q, q_low, c, c_low, of_query, of_candidate, grad, slopes, sums_root, sums_a, sums_n, weight,
+    rows_q, rows_c,
     GEODESIC: tl.constexpr, NORM: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
     WIDTH: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
@@ -234,7 +308,7 @@ def slopes_kernel(
     down = rows_q // BLOCK_B
     tile_b, tile_n = tl.program_id(0) % down, tl.program_id(0) // down
     rows, columns = places(tile_b, BLOCK_B, WIDE), places(tile_n, BLOCK_N, WIDE)
-    x = product_tile(q, c, rows, columns, WIDTH, BLOCK_C, PRECISION)
+    x = product_tile(q, q_low, c, c_low, rows, columns, WIDTH, BLOCK_C, PRECISION)
     at = rows[:, None] * rows_c + columns[None, :]
     g = tl.load(grad + at) * weight
     if GEODESIC:

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.util import find_spec
 
 import torch
+from torch import Tensor
 
 from golde.kernels.finish import Finish, Geodesic, Root
 
@@ -19,6 +20,11 @@ def supports(finish: Finish, dtype: torch.dtype, device: torch.device) -> bool:
     """Whether ``fused_pairwise`` is the form for tensors of this kind: float32 on a GPU, a known finish."""
     known = type(finish) in KNOWN and dtype == torch.float32
     return known and device.type == "cuda" and has_triton()
+
+
+def fuses(tensor: Tensor) -> bool:
+    """Whether kernels are the form for work on such a tensor."""
+    return tensor.is_cuda and tensor.dtype == torch.float32 and has_triton()
 
 
 def has_triton() -> bool:
@@ -38,11 +44,11 @@ def _installed() -> bool:
         return True
     if torch.version.hip is not None or torch.cuda.get_device_capability() < (8, 0):
         return False
-    from golde.kernels.triton.negatives import known_pairs
+    from golde.kernels.triton.draw import known_pairs
 
-    one = torch.zeros(1, dtype=torch.int64, device="cuda")
+    zeros = torch.zeros(2, dtype=torch.int64, device="cuda")
     try:
-        known_pairs(one, one, one, one, one, one.bool())
+        known_pairs(zeros[:1], zeros, zeros, 1, zeros)
     except Exception as error:  # whatever is missing: the plain form works everywhere
         warnings.warn(f"fused kernels cannot be compiled here: {error}", stacklevel=2)
         return False

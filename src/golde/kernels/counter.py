@@ -9,24 +9,30 @@ from __future__ import annotations
 from torch import Tensor
 
 # A golden-ratio step and the finalising mix of 64 bits known as splitmix64, as signed integers.
-_STEP = 0x9E3779B97F4A7C15 - 2**64
-_FIRST, _SECOND = 0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64
-_BITS = 32
+STEP = 0x9E3779B97F4A7C15 - 2**64
+FIRST, SECOND = 0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64
+BITS = 32
+"""How many of the 64 bits a number below a bound is made of."""
 
 
 def random_bits(seed: int, stream: int, counter: Tensor) -> Tensor:
     """64 random bits for each counter, as int64; streams of one seed do not overlap."""
-    start = _mixed(_mixed(seed) + stream)
-    x = counter * _STEP + (start if start < 2**63 else start - 2**64)
-    x = (x ^ _shifted(x, 30)) * _FIRST
-    x = (x ^ _shifted(x, 27)) * _SECOND
+    x = counter * STEP + stream_start(seed, stream)
+    x = (x ^ _shifted(x, 30)) * FIRST
+    x = (x ^ _shifted(x, 27)) * SECOND
     return x ^ _shifted(x, 31)
 
 
 def random_below(bound: int, bits: Tensor) -> Tensor:
     """Numbers in [0, bound) from random bits: no number is likelier than another by over bound/2³²."""
     assert 0 < bound < 2**31
-    return (_shifted(bits, 64 - _BITS) * bound) >> _BITS
+    return (_shifted(bits, 64 - BITS) * bound) >> BITS
+
+
+def stream_start(seed: int, stream: int) -> int:
+    """What the counters of a stream are counted from, as a signed integer of 64 bits."""
+    start = _mixed(_mixed(seed) + stream)
+    return start if start < 2**63 else start - 2**64
 
 
 def _shifted(x: Tensor, places: int) -> Tensor:
@@ -37,7 +43,7 @@ def _shifted(x: Tensor, places: int) -> Tensor:
 def _mixed(x: int) -> int:
     """The same mix of one plain number."""
     mask = 2**64 - 1
-    x = (x + 1) * (_STEP & mask) & mask
-    x = (x ^ x >> 30) * (_FIRST & mask) & mask
-    x = (x ^ x >> 27) * (_SECOND & mask) & mask
+    x = (x + 1) * (STEP & mask) & mask
+    x = (x ^ x >> 30) * (FIRST & mask) & mask
+    x = (x ^ x >> 27) * (SECOND & mask) & mask
     return x ^ x >> 31

@@ -1,0 +1,264 @@
+"""What do fused kernels, the precision of products and the published reading of β do to accuracy and time?
+
+The same training in several variants, at the published sizes, for a fixed number of steps, each step
+captured as one graph:
+
+- plain-float32: the step in PyTorch operations, products in float32;
+- plain-tf32: the same with products in TF32;
+- fused: fused kernels, products in three TF32 parts (tf32x3), as users get them;
+- fused-tf32: the same with products in one TF32 part, which no user gets, since it is not exact;
+- published-beta: plain-float32 with β as a scale in place of a curvature (``model.curvature``).
+
+Each run keeps its last parameters, whose MRR is that of the whole validation split (filtered, both sides,
+realistic rank on ties), ranked in the same variant. The test split is not looked at. A step's time is the
+median over log intervals, and ``score_error`` how far the trained model's scores are from those in float64.
+
+    python benchmarks/gpu_accuracy.py --steps 20000 --seeds 0 1 2 --out results/gpu_accuracy.json
+
+The file is written after every training; ``--resume`` leaves out those that it has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+
+from golde.benchmark.provenance import provenance
+from golde.config import Config
+from golde.data.graph import KnowledgeGraph
+from golde.data.loading import load_graph
+from golde.errors import GoldeError
+from golde.kernels.triton import has_triton
+from golde.kernels.triton.batch import fused_batch
+from golde.kernels.triton.distance import fused_pairwise
+from golde.models import GoldE
+from golde.runs.atomic import read_json, write_json
+from golde.training import train
+
+SETS: dict[str, dict[str, dict[str, Any]]] = {
+    "wn18rr": {
+        "model": {"signature": "P10x36 Q13x36", "margin": 6.0, "weights": {"P": 0.5}},
+        "training": {
+            "batch_size": 1000,
+            "negatives": 3000,
+            "temperature": 1.1,
+            "learning_rate": 3e-3,
+        },
+    },
+    "fb15k-237": {
+        "model": {"signature": "P6x28 Q23x28", "margin": 10.0, "weights": {"P": 0.5}},
+        "training": {
+            "batch_size": 1500,
+            "negatives": 3000,
+            "temperature": 0.7,
+            "learning_rate": 1e-3,
+        },
+    },
+}
+"""What the paper trains each set with."""
+
+INTERVALS = 20
+"""Log intervals at the least, of which the median is a step's time."""
+
+QUERIES = 256
+"""Validation queries whose scores are compared with those in float64."""
+
+FUSED = (fused_batch, fused_pairwise)
+"""Where training and ranking go through kernels that multiply."""
+
+NEVER = 1e9  # seconds
+
+KEY = ("set", "variant", "seed", "steps")
+"""What tells one training from another."""
+
+
+class Variant(NamedTuple):
+    """How a step is computed."""
+
+    kernels: str
+    products: str = "highest"  # PyTorch's own
+    fused_products: str = "tf32x3"
+    curvature: str = "learned"
+
+
+VARIANTS = {
+    "plain-float32": Variant("plain"),
+    "plain-tf32": Variant("plain", products="high"),
+    "fused": Variant("fused"),
+    "fused-tf32": Variant("fused", fused_products="tf32"),
+    "published-beta": Variant("plain", curvature="scale"),
+}
+
+
+@contextmanager
+def in_force(variant: Variant) -> Iterator[None]:
+    """The variant's kernels and precisions inside; then all as before, and nothing compiled is left."""
+    before = torch.get_float32_matmul_precision()
+    kernels = {"GOLDE_KERNELS": variant.kernels}
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, kernels))
+        for function in FUSED:  # a default of each, since it is no user's option
+            products = {"precision": variant.fused_products}
+            stack.enter_context(patch.dict(function.__kwdefaults__, products))
+        torch.set_float32_matmul_precision(variant.products)
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+            torch.compiler.reset()
+            gc.collect()
+            torch.cuda.empty_cache()
+
+
+def settings(name: str, graph: KnowledgeGraph, variant: Variant, seed: int, steps: int) -> Config:
+    """The published ones, without anything that would end a run early or interrupt it."""
+    published = SETS[name]
+    return Config().with_values(
+        model=published["model"] | {"curvature": variant.curvature},
+        training=published["training"]
+        | {
+            "steps": steps,
+            "seed": seed,
+            "validate_every": 0,
+            "validate_limit": len(graph.valid),  # the figures of the end are those of all of them
+            "checkpoint_seconds": NEVER,
+            "log_every": max(1, min(100, steps // INTERVALS)),
+        },
+    )
+
+
+def score_error(model: GoldE, facts: Tensor) -> float:
+    """``‖s − s₆₄‖ / ‖s₆₄‖`` over the scores of all entities for the tails of some facts, as in a step."""
+    head, relation, tail = facts.unbind(1)
+    everyone = torch.arange(model.entities, device=facts.device)
+
+    def scores() -> Tensor:
+        rows = model.entity[torch.cat((head, tail, everyone))]
+        return model.score_batch(rows, head, relation, tail, everyone, own=False)[2].double()
+
+    with torch.no_grad():
+        found = scores()
+        model.double()
+        exact = scores()
+    return float((found - exact).norm() / exact.norm())
+
+
+def measure(graph: KnowledgeGraph, config: Config, device: str) -> dict[str, Any]:
+    """Train, and rank the validation split."""
+    batch = config.training.batch_size or 0
+    times: list[float] = []
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        run = train(
+            graph,
+            Path(folder, "run"),
+            config,
+            device=device,
+            watch=lambda report: times.append(1e3 * batch / report.queries_per_second),
+        )
+        seconds = time.monotonic() - began
+        figures, about = run.metrics()["valid"], run.about()
+        facts = graph.valid[:QUERIES].to(device)
+        error = score_error(run.load_model(device), facts)
+        resolved = run.config().model_dump(exclude_none=True)
+    low, median, high = statistics.quantiles(times, n=4)
+    return {
+        "validation": figures["metrics"]["both"],
+        "protocol": figures["protocol"],
+        "score_error": float(f"{error:.3g}"),
+        "step_ms": round(median, 4),
+        "quartiles_ms": [round(low, 4), round(high, 4)],
+        "seconds": round(seconds, 1),
+        "compiled": about["environment"]["compiled"],
+        "settings": resolved,
+    }
+
+
+def where(device: str) -> dict[str, Any]:
+    """Machine, versions and commit, stored with every training: a file may be resumed elsewhere."""
+    found = provenance(("torch", "triton"))
+    if device == "cuda":
+        found["machine"]["gpu"] = torch.cuda.get_device_name()
+    return found
+
+
+def study(
+    sets: Sequence[str],
+    variants: Sequence[str],
+    seeds: Sequence[int],
+    steps: int,
+    out: Path,
+    *,
+    device: str = "cuda",
+    resume: bool = False,
+) -> None:
+    """Every variant of every set, seed after seed, so that a study cut short compares like with like."""
+    done: dict[tuple[Any, ...], dict[str, Any]] = {}
+    if resume and out.is_file():
+        for one in read_json(out)["trainings"]:
+            done[tuple(one[part] for part in KEY)] = one
+    out.parent.mkdir(parents=True, exist_ok=True)
+    graphs = {name: load_graph(name) for name in sets}
+    for seed, name, variant in product(seeds, sets, variants):
+        key = name, variant, seed, steps
+        if key in done and "failed" not in done[key]:
+            continue
+        try:
+            with in_force(VARIANTS[variant]):
+                config = settings(name, graphs[name], VARIANTS[variant], seed, steps)
+                found = measure(graphs[name], config, device)
+        except GoldeError as error:  # such as a run that diverged: the others may do better
+            found = {"failed": str(error)}
+        done[key] = dict(zip(KEY, key, strict=True)) | found | where(device)
+        write_json(out, {"question": __doc__.splitlines()[0], "trainings": list(done.values())})
+        print(line(done[key]), flush=True)
+
+
+def line(one: dict[str, Any]) -> str:
+    what = f"{one['set']} {one['variant']} seed {one['seed']}, {one['steps']} steps: "
+    if "failed" in one:
+        return what + one["failed"]
+    return what + (
+        f"validation MRR {one['validation']['mrr']:.4f}, {one['step_ms']:.3f} ms a step, "
+        f"{one['seconds']} s in all"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--resume", action="store_true")
+    options = parser.parse_args()
+    if not torch.cuda.is_available() or not has_triton():
+        raise SystemExit("gpu_accuracy.py: needs a GPU with Triton, and no GOLDE_KERNELS=plain")
+    if options.out.exists() and not options.resume:
+        raise SystemExit(f"{options.out}: is there already; add --resume, or choose another --out")
+    study(
+        options.sets,
+        options.variants,
+        options.seeds,
+        options.steps,
+        options.out,
+        resume=options.resume,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""All scores of a training step from the rows of its entities, on a GPU.
+
+The reference is the chain ``Geometry.query``, ``Geometry.candidate``, ``paired`` and ``pairwise_reference``
+of every group of components; here it is one autograd function over a few kernels, whose derivation is in
+``batch_kernels`` and, for the distance of every query to every candidate, in ``kernels``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
+
+from golde.kernels.triton.batch_kernels import (
+    candidate_backward_kernel,
+    candidate_kernel,
+    query_backward_kernel,
+    query_kernel,
+    shares_kernel,
+    tiles_kernel,
+)
+from golde.kernels.triton.blocks import SMALLEST, configuration, width
+from golde.kernels.triton.distance import (
+    Packed,
+    _new,
+    _on,
+    launch_forward,
+    launch_parts,
+    new_packed,
+)
+from golde.kernels.triton.groups import KINDS, Group
+
+TILE = 32
+"""Queries of one relation that a program takes."""
+
+CANDIDATES = 64
+SHARES = 1024
+
+
+class Tiles(NamedTuple):
+    """Queries sorted by relation, cut into tiles that share one; see ``tiles_kernel``."""
+
+    order: Tensor  # (B,)
+    relation: Tensor  # (T,)
+    begin: Tensor  # (T,)
+    end: Tensor  # (T,)
+    first: Tensor  # (R + 1,)
+
+
+# Launchers.
+
+
+def launch_tiles(which: Tensor, count: int) -> Tiles:
+    """The tiles of queries that use the maps ``which`` (B,) of ``count`` ones."""
+    B = len(which)
+    ordered, order = which.sort(stable=True)
+    most = B // TILE + min(B, count)
+    relation, begin, end = which.new_empty(3, most, dtype=torch.int32)
+    first = which.new_empty(count + 1, dtype=torch.int32)
+    with _on(which.device):
+        tiles_kernel[(1,)](
+            ordered, relation, begin, end, first, B, count, most,
+            TILE=TILE, STEPS=B.bit_length(), BLOCK=1024, num_warps=4,
+        )  # fmt: skip
+    return Tiles(order, relation, begin, end, first)
+
+
+class _Launch:
+    """The kernels of one group in one step: where its columns, maps and constants are."""
+
+    def __init__(
+        self, group: Group, column: int, rows: Tensor, tiles: Tiles, maps: Sequence[Tensor],
+        *, norm: int, own: bool, precision: str,
+    ) -> None:  # fmt: skip
+        self.group, self.rows, self.tiles = group, rows[:, column:], tiles
+        self.column = column
+        self.maps = [*maps, maps[0], maps[0]][:3]
+        self.B = len(tiles.order)
+        self.N = len(rows) - 2 * self.B
+        self.chosen = configuration(group.core)
+        self.padded_q, self.padded_c = (self._padded(count) for count in (self.B, self.N))
+        self.across = width(group.core)
+        self.norm, self.own, self.precision = norm, own, precision
+        block = max(SMALLEST, 1 << (group.K - 1).bit_length())
+        self.shape = {"KIND": KINDS[group.letter], "WIDTH": self.across, "BLOCK_K": block}
+        self.usual = {"OWN": own, "NORM": norm, "PRECISION": precision, "TILE": TILE}
+
+    def _padded(self, count: int) -> int:
+        return -(-count // self.chosen.multiple) * self.chosen.multiple
+
+    def queries(self, paired: Tensor) -> Packed:
+        """Pack the queries; their distances to answers and themselves go to ``paired`` (M, 2, B)."""
+        M, K, B = self.group.M, self.group.K, self.B
+        sides = 5 if self.group.letter == "Q" else 0
+        packed = new_packed(self.rows, M, self.padded_q, self.across, sides, self.precision)
+        count = len(self.tiles.relation)
+        with _on(self.rows.device):
+            query_kernel[((count + 1) * M,)](
+                self.rows, *self.tiles[:4], *self.maps, *packed, paired,
+                M, B, self.padded_q, self.rows.stride(0), K, count, -self.group.weight,
+                **self.shape, **self.usual, num_warps=2,
+            )  # fmt: skip
+        return packed
+
+    def candidates(self) -> Packed:
+        """Pack the candidates."""
+        M, K = self.group.M, self.group.K
+        sides = 2 if self.group.letter == "Q" else 0
+        packed = new_packed(self.rows, M, self.padded_c, self.across, sides, self.precision)
+        if self.N:
+            with _on(self.rows.device):
+                candidate_kernel[(-(-self.padded_c // CANDIDATES) * M,)](
+                    self.rows[2 * self.B :], *packed,
+                    M, self.N, self.padded_c, self.rows.stride(0), K,
+                    **self.shape, PRECISION=self.precision, BLOCK=CANDIDATES, num_warps=4,
+                )  # fmt: skip
+        return packed
+
+    def forward(self, query: Packed, candidate: Packed, out: Tensor, accumulate: bool) -> None:
+        """Scores of shared candidates into ``out`` (B, N)."""
+        launch_forward(
+            query, candidate, self.norm, -self.group.weight, out,
+            accumulate=accumulate, precision=self.precision, blocks=self.chosen.forward,
+        )  # fmt: skip
+
+    def backward(
+        self, query: Packed, candidate: Packed, grad: Tensor, to_paired: Tensor, to_rows: Tensor
+    ) -> list[Tensor]:
+        """Gradients of rows into ``to_rows``, and of the maps, which are returned.
+
+        ``grad`` is that of the shared scores, padded; ``to_paired`` (1 or 2, B) that of the others.
+        """
+        M, K, B = self.group.M, self.group.K, self.B
+        to_rows = to_rows[:, self.column :]
+        if self.N:
+            parts = launch_parts(
+                query, candidate, self.norm, -self.group.weight, grad,
+                precision=self.precision, blocks=self.chosen.backward,
+            )  # fmt: skip
+            to_q, to_query = parts.to_q.sum(0), parts.to_query.sum(0)
+        else:
+            to_q, to_query = torch.zeros_like(query.vectors), torch.zeros_like(query.sides)
+        tiles, count = len(self.tiles.relation), len(self.tiles.first) - 1
+        shares = _new(self.rows, tiles, M * (K * K + K + 1))
+        found = [torch.empty_like(given) for given in self.maps]
+        with _on(self.rows.device):
+            if self.N:
+                candidate_backward_kernel[(-(-self.N // CANDIDATES) * M,)](
+                    self.rows[2 * B :], parts.to_c, parts.to_candidate, to_rows[2 * B :],
+                    M, self.N, self.padded_c, self.rows.stride(0), K,
+                    **self.shape, BLOCK=CANDIDATES, num_warps=4,
+                )  # fmt: skip
+            query_backward_kernel[(tiles * M,)](
+                self.rows, *self.tiles[:4], *self.maps, to_q, to_query, to_paired, to_rows, shares,
+                M, B, self.padded_q, self.rows.stride(0), K, -self.group.weight,
+                **self.shape, **self.usual, num_warps=2,
+            )  # fmt: skip
+            shares_kernel[(count, -(-shares.shape[1] // SHARES))](
+                shares, self.tiles.first, *found, M, K,
+                KIND=KINDS[self.group.letter], BLOCK=SHARES, num_warps=4,
+            )  # fmt: skip
+        return found[: 1 + KINDS[self.group.letter]]
+
+
+# Autograd.
+
+
+class _Batch(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        groups: Sequence[Group],
+        settings: dict[str, Any],
+        tiles: Tiles,
+        rows: Tensor,
+        *maps: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        maps = tuple(given.contiguous() for given in maps)
+        launches = list(_launches(groups, settings, tiles, rows, maps))
+        B = len(tiles.order)
+        shared = _new(rows, B, len(rows) - 2 * B)
+        paired = _new(rows, sum(group.M for group in groups), 1 + settings["own"], B)
+        packed: list[Packed] = []
+        at = 0
+        for launch in launches:
+            query = launch.queries(paired[at:])
+            candidate = launch.candidates()
+            launch.forward(query, candidate, shared, accumulate=at > 0)
+            packed += [query, candidate]
+            at += launch.group.M
+        ctx.save_for_backward(rows, *tiles, *maps, *(t for side in packed for t in side))
+        ctx.groups, ctx.settings, ctx.maps = groups, settings, len(maps)
+        return paired.sum(0), shared
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        rows, *saved = ctx.saved_tensors
+        tiles = Tiles(*saved[:5])
+        maps, packed = saved[5 : 5 + ctx.maps], saved[5 + ctx.maps :]
+        to_paired, to_shared = grads[0].contiguous(), grads[1].contiguous()
+        B, N = to_shared.shape
+        to_rows = _new(rows, *rows.shape)
+        found: list[Tensor] = []
+        fitting: dict[tuple[int, int], Tensor] = {}  # padded alike for most groups
+        for place, launch in enumerate(_launches(ctx.groups, ctx.settings, tiles, rows, maps)):
+            query, candidate = (Packed(*packed[at : at + 2]) for at in (4 * place, 4 * place + 2))
+            more = (launch.padded_q - B, launch.padded_c - N)
+            if more not in fitting:
+                fitting[more] = pad(to_shared, (0, more[1], 0, more[0]))
+            found += launch.backward(query, candidate, fitting[more], to_paired, to_rows)
+        return None, None, None, to_rows, *found
+
+
+def _launches(
+    groups: Sequence[Group],
+    settings: dict[str, Any],
+    tiles: Tiles,
+    rows: Tensor,
+    maps: Sequence[Tensor],
+) -> Any:
+    column, taken = 0, 0
+    for group in groups:
+        count = 1 + KINDS[group.letter]
+        yield _Launch(group, column, rows, tiles, maps[taken : taken + count], **settings)
+        column, taken = column + group.M * group.K, taken + count
+
+
+_batch: Callable[..., tuple[Tensor, Tensor]] = _Batch.apply
+
+
+def fused_batch(
+    rows: Tensor,
+    which: Tensor,
+    groups: Sequence[Group],
+    maps: Sequence[Sequence[Tensor]],
+    *,
+    norm: int,
+    own: bool,
+    precision: str = "tf32x3",
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Scores of each query's answer (B,), if asked for of its own entity (B,), of all candidates (B, N).
+
+    ``rows`` (2B + N, numbers) in float32 are those of the queries' entities, of their answers and of the
+    candidates; ``which`` (B,) says which of the maps each query goes through. A group's maps are those
+    of its geometry: G; G and p; Q, b and β. Every group must be ``known``.
+    """
+    tiles = launch_tiles(which, len(maps[0][0]))
+    settings = {"norm": norm, "own": own, "precision": precision}
+    flat = [given for of_group in maps for given in of_group]
+    paired, shared = _batch(tuple(groups), settings, tiles, rows.contiguous(), *flat)
+    return paired[0], paired[1] if own else None, shared

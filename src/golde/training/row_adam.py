@@ -1,0 +1,200 @@
+"""Adam for a table of which a step draws a few rows: nothing walks over the others.
+
+What the rows that were not drawn do meanwhile is a choice:
+
+- **Deferred**: what Adam does to a parameter whose gradient is zero, that is, go on in the direction of
+  its first moment while both moments decay. Each row makes up for the steps it missed, one by one, when it
+  is next drawn or when everything is settled: ``torch.optim.Adam`` over the whole table, to within rounding.
+- **Lazy**: nothing. Value and moments wait, and decay only with steps that draw the row. That is another
+  optimiser: a row moves less between draws, and the moments of a rare one remember its own last draws
+  rather than fade. The bias corrections count all steps, as in ``torch.optim.SparseAdam``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from golde.config import TrainingConfig
+from golde.kernels.adam import BETA1, BETA2, EPSILON
+from golde.kernels.triton import has_triton
+
+TURNS = 4096
+"""Steps that missed rows can make up for; so often at least all of them do, which changes nothing."""
+
+
+class RowAdam(ABC):
+    """Owns the moments of one (E, D) parameter. A step is, in this order,
+
+        table.advance(rate)
+        rows = table.rows(ids)           # (n, D), a leaf; ids may repeat
+        loss(rows).backward()
+        squared = table.fold(rows.grad)  # what clipping needs to know
+        table.step(scale, found_inf)
+
+    All but ``advance`` can be captured: nothing waits for the device and no shape depends on the ids.
+    ``settle`` comes before anything else reads the parameter.
+    """
+
+    def __init__(self, parameter: Tensor) -> None:
+        self.parameter = parameter.detach()  # moved in place
+
+    @abstractmethod
+    def advance(self, rate: float) -> None:
+        """Go on to the next step, with this learning rate."""
+
+    @abstractmethod
+    def rows(self, ids: Tensor) -> Tensor:
+        """The rows ``ids`` (n,) as they are now, (n, D), to be differentiated by."""
+
+    @abstractmethod
+    def fold(self, grad: Tensor) -> Tensor:
+        """Take the gradient (n, D) of ``rows``; returns the squared norm of the table's, ()."""
+
+    @abstractmethod
+    def step(self, scale: Tensor, found_inf: Tensor) -> None:
+        """Move the rows by their gradient over ``scale`` (); not at all if ``found_inf`` () is not zero."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Bring every row up to date."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """What ``torch.optim.Adam`` keeps of a parameter, of settled rows."""
+
+    @abstractmethod
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Go on from a ``state``, of this class or of ``torch.optim.Adam``."""
+
+
+class FusedRowAdam(RowAdam):
+    """Either kind as kernels, for float32 on a GPU; they are explained in ``row_adam_kernels``."""
+
+    def __init__(self, parameter: Tensor, *, lazy: bool) -> None:
+        from golde.kernels.triton.row_adam import Table
+
+        super().__init__(parameter)
+        self.lazy = lazy
+        self._table = Table.of(self.parameter, TURNS)
+        self._turns = 0  # made since the table's records began
+
+    def advance(self, rate: float) -> None:
+        if self._turns == TURNS:  # the records are full
+            self.settle()
+            self._begin(self._table.taken[TURNS])
+        self._table.turn.fill_(self._turns)
+        self._table.rate.fill_(rate)
+        self._turns += 1
+
+    def rows(self, ids: Tensor) -> Tensor:
+        self._drawn = self._table.gather(ids, lazy=self.lazy)
+        return self._drawn.rows.requires_grad_()
+
+    def fold(self, grad: Tensor) -> Tensor:
+        self._grad = grad.contiguous()
+        return self._table.fold(self._drawn.ids, self._grad)
+
+    def step(self, scale: Tensor, found_inf: Tensor) -> None:
+        self._table.update(self._drawn, self._grad, scale, found_inf, lazy=self.lazy)
+
+    def settle(self) -> None:
+        if not self.lazy:
+            self._table.settle()
+
+    def state(self) -> dict[str, Tensor]:
+        self.settle()
+        return {
+            "step": self._table.taken[self._turns].float(),
+            "exp_avg": self._table.exp_avg,
+            "exp_avg_sq": self._table.exp_avg_sq,
+        }
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        self._table.exp_avg.copy_(state["exp_avg"])
+        self._table.exp_avg_sq.copy_(state["exp_avg_sq"])
+        self._table.last.copy_(state["step"])
+        self._begin(state["step"])
+
+    def _begin(self, taken: Tensor) -> None:
+        """Begin the records anew, when all rows have been through the steps taken so far."""
+        self._table.taken[0].copy_(taken)
+        self._table.turn.fill_(-1)
+        self._table.stamp.fill_(-1)
+        self._turns = 0
+
+
+class PlainRowAdam(RowAdam):
+    """The lazy kind in plain operations, anywhere and in any precision.
+
+    Each position does the work of its row, and those that share one write the same result.
+    """
+
+    def __init__(self, parameter: Tensor) -> None:
+        super().__init__(parameter)
+        self._moments = torch.zeros_like(self.parameter), torch.zeros_like(self.parameter)
+        self._rate = torch.zeros((), dtype=torch.float64, device=parameter.device)
+        self._taken = torch.zeros((), device=parameter.device)
+        # (E,) the last position of each row, while a step is folded; 0 else
+        self._leaders = torch.zeros(len(parameter), dtype=torch.int64, device=parameter.device)
+
+    def advance(self, rate: float) -> None:
+        self._rate.fill_(rate)
+
+    def rows(self, ids: Tensor) -> Tensor:
+        self._ids = ids
+        return self.parameter.index_select(0, ids).requires_grad_()
+
+    def fold(self, grad: Tensor) -> Tensor:
+        place = torch.arange(len(grad), device=grad.device)
+        self._leaders.scatter_reduce_(0, self._ids, place, "amax")
+        leader = self._leaders.index_select(0, self._ids)
+        self._leaders.index_fill_(0, self._ids, 0)
+        folded = torch.zeros_like(grad).index_add_(0, leader, grad)
+        self._grad = folded.index_select(0, leader)
+        return folded.square().sum()
+
+    def step(self, scale: Tensor, found_inf: Tensor) -> None:
+        k, g = self._taken.double() + 1, self._grad / scale
+        p, m, v = (t.index_select(0, self._ids) for t in (self.parameter, *self._moments))
+        new_m = BETA1 * m + (1 - BETA1) * g
+        new_v = BETA2 * v + (1 - BETA2) * g * g
+        denominator = new_v.sqrt() * (1 - BETA2**k).rsqrt() + EPSILON
+        new_p = p - self._rate / (1 - BETA1**k) * (new_m / denominator)
+        skipped = found_inf != 0
+        for table, old, new in zip(
+            (self.parameter, *self._moments), (p, m, v), (new_p, new_m, new_v), strict=True
+        ):
+            table.index_copy_(0, self._ids, torch.where(skipped, old, new))
+        self._taken += 1 - found_inf
+
+    def settle(self) -> None:
+        """Nothing is ever due."""
+
+    def state(self) -> dict[str, Tensor]:
+        exp_avg, exp_avg_sq = self._moments
+        return {"step": self._taken, "exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        self._taken.copy_(state["step"])
+        for moment, name in zip(self._moments, ("exp_avg", "exp_avg_sq"), strict=True):
+            moment.copy_(state[name])
+
+
+def row_adam(parameter: Tensor, config: TrainingConfig) -> RowAdam | None:
+    """The optimiser of the entity table; none where it is one of the dense parameters."""
+    lazy = config.optimiser == "lazy-adam"
+    if _has_kernels(config, parameter.device):
+        return FusedRowAdam(parameter, lazy=lazy)
+    return PlainRowAdam(parameter) if lazy else None
+
+
+def moves_rows(config: TrainingConfig, device: torch.device) -> bool:
+    """Whether there is one: the table then has no gradient of its own size."""
+    return config.optimiser == "lazy-adam" or _has_kernels(config, device)
+
+
+def _has_kernels(config: TrainingConfig, device: torch.device) -> bool:
+    return device.type == "cuda" and config.precision == "float32" and has_triton()
