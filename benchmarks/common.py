@@ -1,15 +1,10 @@
-"""What every benchmark shares: a clock that leaves warm-up out, and where a figure comes from."""
+"""What benchmarks share with those run where golde is not installed: clocks that leave warm-up out."""
 
 from __future__ import annotations
 
-import os
-import platform
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Iterable
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 
@@ -61,45 +56,3 @@ def spread(values: Iterable[float]) -> dict[str, Any]:
     """The median of repeated figures, their range, and the figures."""
     each = [float(f"{value:.5g}") for value in values]
     return {"median": statistics.median(each), "min": min(each), "max": max(each), "each": each}
-
-
-def provenance(packages: Iterable[str]) -> dict[str, Any]:
-    """Machine, versions and commit."""
-    return {
-        "machine": {
-            "cpu": cpu_name(),
-            "cores": os.cpu_count(),
-            "architecture": platform.machine(),
-            "system": f"{platform.system()} {platform.release()}",
-        },
-        "versions": versions(packages),
-        "commit": commit(),
-    }
-
-
-def versions(packages: Iterable[str]) -> dict[str, str]:
-    return {"python": platform.python_version()} | {name: version(name) for name in packages}
-
-
-def commit() -> str:
-    """The commit of this checkout, marked where tracked files differ from it.
-
-    ``GOLDE_COMMIT`` names it where the files travel without their history.
-    """
-    if named := os.environ.get("GOLDE_COMMIT"):
-        return named
-    return _git("rev-parse", "HEAD") + ("+changes" if _git("status", "-s", "-uno") else "")
-
-
-def cpu_name() -> str:
-    """The processor as the system calls it."""
-    listing = Path("/proc/cpuinfo")
-    lines = listing.read_text().splitlines() if listing.is_file() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
-
-
-def _git(*arguments: str) -> str:
-    here = Path(__file__).parent
-    done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True)
-    return done.stdout.strip()

@@ -16,9 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import provenance
-
 import golde
+from golde.benchmark.provenance import provenance
 
 DATASETS = ("umls", "codex-s", "world")
 
@@ -59,7 +58,7 @@ def main() -> None:
         both = results[name]["test"]["both"]
         print(f"{name}: test MRR {both['mrr']:.4f} in {results[name]['seconds']} s", flush=True)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    report = {**provenance(["torch", "numpy", "golde"]), "results": results}
+    report = {**provenance(["torch", "numpy"]), "results": results}
     options.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 
 

@@ -28,16 +28,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
-from common import provenance
 from torch import Tensor
 
+from golde.benchmark.provenance import provenance
 from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.data.loading import load_graph
@@ -190,7 +189,7 @@ def measure(graph: KnowledgeGraph, config: Config, device: str) -> dict[str, Any
 
 def where(device: str) -> dict[str, Any]:
     """Machine, versions and commit, stored with every training: a file may be resumed elsewhere."""
-    found = provenance(("torch", *(["triton"] if find_spec("triton") else [])))
+    found = provenance(("torch", "triton"))
     if device == "cuda":
         found["machine"]["gpu"] = torch.cuda.get_device_name()
     return found

@@ -19,7 +19,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import provenance, spread
+from common import spread
+
+from golde.benchmark.provenance import provenance
 
 THREADS = 2
 FACTS, ENTITIES, RELATIONS = 1_000_000, 200_000, 500
@@ -123,7 +125,7 @@ def main() -> None:
                 print(f"{name:>24}  {one}", flush=True)
                 rounds[name].append(one)
     report = {
-        **provenance(["torch", "numpy", "pyarrow", "golde"]),
+        **provenance(["torch", "numpy", "pyarrow"]),
         "settings": {
             "rows": FACTS,
             "entities": ENTITIES,

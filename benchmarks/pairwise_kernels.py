@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from common import provenance
 from torch import Tensor
 
+from golde.benchmark.provenance import provenance
 from golde.geometry import GEOMETRIES, Grouping, Signature
 from golde.kernels import Core, Finish, pairwise_reference
 from golde.kernels.triton import Blocks, Configuration, configuration

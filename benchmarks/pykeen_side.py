@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import logging
+import platform
 import sys
 from contextlib import suppress
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import torch
-from common import Meter, measure_calls, versions
+from common import Meter, measure_calls
 from pykeen.evaluation import RankBasedEvaluator
 from pykeen.models import RotatE
 from pykeen.training import SLCWATrainingLoop
@@ -110,7 +112,8 @@ def main() -> None:
         "evaluate": [
             evaluation_rate(factory, splits, job, size) for size in job["evaluate_batch_sizes"]
         ],
-        "versions": versions(("pykeen", "torch", "numpy")),
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in ("pykeen", "torch", "numpy")},
     }
     print(json.dumps(result))
 

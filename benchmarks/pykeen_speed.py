@@ -29,8 +29,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import provenance, spread
+from common import spread
 
+from golde.benchmark.provenance import provenance
 from golde.data.graph import KnowledgeGraph
 from golde.data.loading import load_graph
 
@@ -253,7 +254,7 @@ def main() -> None:
                 load_before = os.getloadavg()
                 found = compare(graph, dataset, numbers, facts, args)
                 found |= {"settings": settings, "load_average": [load_before, os.getloadavg()]}
-                results.append(found | provenance(("golde", "torch", "numpy")))
+                results.append(found | provenance(("torch", "numpy")))
     results = replaced(args.out, results)
     record = {
         "question": __doc__.splitlines()[0],

@@ -122,12 +122,20 @@ def load_million(found: dict[str, Any]) -> str:
     )
 
 
+def gpu(found: dict[str, Any], script: str) -> str:
+    machine, versions = found["machine"], found["versions"]
+    return (
+        f"{machine['gpu']}; Python {versions['python']}, torch {versions['torch']}, Triton "
+        f"{versions['triton']}; commit `{found['commit'][:10]}`; written by `benchmarks/{script}.py`."
+    )
+
+
 def gpu_step(found: dict[str, Any]) -> str:
     """A training step on a GPU, form by form, and the fused form at other sizes."""
 
     def row(name: str, one: dict[str, Any]) -> list[str]:
-        if "failed" in one:
-            return [name, "failed", "", ""]
+        if "ms" not in one:
+            return [name, "failed" if "failed" in one else "skipped", "", ""]
         return [
             name,
             f"**{one['ms']:.2f} ms**",
@@ -139,18 +147,64 @@ def gpu_step(found: dict[str, Any]) -> str:
     others = [row(name, one) for name, one in found["sizes"].items()]
     head = ["", "a step", "pairs a second", "memory beyond parameters and Adam"]
     ranked = found["evaluation"]
-    machine, versions = found["machine"], found["versions"]
+    captured = [name for name, one in found["forms"].items() if one.get("captured")]
+    graphs = f"As one CUDA graph: {', '.join(captured)}. " if captured else ""
     return (
-        f"{table(['form', *head[1:]], rows)}\n\n{table(['fused, other sizes', *head[1:]], others)}\n\n"
-        "A whole step (forward, backward, dense Adam) at the size the paper uses on WN18RR (40,943 "
-        "entities, `P10x36 Q13x36`, 1,000 queries, 3,000 shared negatives; 200 of its own for every query "
-        "in the gathered form), on a random graph of that size, with float32-accurate products. Filtered "
-        "ranking of "
+        f"{table(['form', *head[1:]], rows)}\n\n"
+        "![A step in every form](assets/step_forms.png)\n\n"
+        f"{table(['fused, other sizes', *head[1:]], others)}\n\n"
+        "![How the cost of a step grows](assets/step_growth.png)\n\n"
+        "A whole step (draw, forward, backward, Adam unless it says otherwise) at the size the paper uses "
+        "on WN18RR (40,943 entities, `P10x36 Q13x36`, 1,000 queries, 3,000 shared negatives; 200 of its own "
+        "for every query in the gathered form), on a random graph of that size, with float32-accurate "
+        f"products. {graphs}Filtered ranking of "
         f"{ranked['queries']:,} queries among all entities: **{ranked['seconds']:.3f} s**. Medians "
-        f"by device events, of {found['settings']['repeats']} steps above. {machine['gpu']}; Python "
-        f"{versions['python']}, torch {versions['torch']}, Triton {versions['triton']}; commit "
-        f"`{found['commit'][:10]}`; written by `benchmarks/gpu_step.py`."
+        f"by device events, of {found['settings']['repeats']} steps above. {gpu(found, 'gpu_step')}"
     )
+
+
+CEILINGS = {
+    "bytes": ("memory", "B"),
+    "fp32": ("FP32", ""),
+    "special": ("special", ""),
+    "tensor": ("TF32", ""),
+}
+
+
+def gpu_roofline(found: dict[str, Any]) -> str:
+    """How near each kernel of a step comes to what this GPU can do."""
+
+    def row(one: dict[str, Any]) -> list[str]:
+        cells = [f"`{one['kernel']}`", f"{one['ms']:.3f} ms", f"{one['share']:.0%}"]
+        if "operations" not in one:
+            return [*cells, *[""] * 5]
+        for kind, (_, unit) in CEILINGS.items():
+            count, reached = one["operations"][kind], one["reached"][kind]
+            cells.append(f"{count / 1e9:.3g} G{unit}, {reached:.0%}" if count else "")
+        return [*cells, CEILINGS[one["bound"]][0] if one["bound"] else "none of these"]
+
+    head = [
+        "kernel",
+        "a step",
+        "share",
+        *(name for name, _ in CEILINGS.values()),
+        "nearest ceiling",
+    ]
+    parts = []
+    for number, (signature, one) in enumerate(found["profiles"].items()):
+        kernels = [k for k in one["kernels"] if number == 0 or "operations" in k]
+        about = "" if number == 0 else f"`{signature}` alone:\n\n"
+        parts.append(f"{about}{table(head, [row(k) for k in kernels])}")
+    most = found["ceilings"]
+    text = (
+        "Kernels of a captured step of the size above by the profiler. Each cell has what the kernel has to "
+        "do, counted from the algorithm (`benchmarks/operations.py`), and its share of what this GPU "
+        f"reached in the same run on nothing else: {most['bytes'] / 1e12:.2f} TB/s of copying, "
+        f"{most['fp32'] / 1e12:.1f} T FP32 multiply-adds a second, {most['special'] / 1e12:.2f} T special "
+        f"functions, and {most['tensor'] / 1e12:.0f} T TF32 operations in Triton's product. "
+        f"{gpu(found, 'gpu_roofline')}"
+    )
+    return "\n\n".join([*parts, text])
 
 
 def gpu_accuracy(found: dict[str, Any]) -> str:
@@ -203,6 +257,7 @@ def gpu_accuracy(found: dict[str, Any]) -> str:
 SECTIONS = {
     "default_accuracy": ("Without any option", default_accuracy),
     "gpu_step": ("A training step on a GPU", gpu_step),
+    "gpu_roofline": ("What bounds a step on a GPU", gpu_roofline),
     "gpu_accuracy": ("Kernels, precision and β: accuracy and time on a GPU", gpu_accuracy),
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
     "load_million": ("Loading a million facts", load_million),

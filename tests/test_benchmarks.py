@@ -1,4 +1,4 @@
-"""The clock, our side of the speed comparison and the study of variants, on small graphs."""
+"""The clock, our side of the speed comparison, the study of variants, and how figures are written."""
 
 from __future__ import annotations
 
@@ -116,6 +116,65 @@ def test_a_run_of_one_size_leaves_the_others(load: Any, tmp_path: Path) -> None:
     assert speed.replaced(path, [one, two]) == [one, two]
     path.write_text(json.dumps({"results": [one, two]}))
     assert speed.replaced(path, [newer]) == [one, newer]
+
+
+@pytest.fixture
+def render() -> dict[str, Any]:
+    return runpy.run_path(str(BENCHMARKS.parent / "scripts" / "render_results.py"))
+
+
+GPU = {
+    "machine": {"gpu": "a GPU"},
+    "versions": {"python": "3", "torch": "2", "triton": "1"},
+    "commit": "0123456789abcdef",
+    "settings": {"repeats": 60},
+}
+
+
+def test_a_step_is_written_with_what_has_no_time(render: dict[str, Any]) -> None:
+    figures = {"ms": 3.14159, "pairs_per_second": 2.5e9, "memory_beyond_state_mb": 1234}
+    found = {
+        **GPU,
+        "forms": {
+            "plain": figures | {"captured": True},
+            "fused": {"failed": "loss differs"},
+            "plain compiled": {"skipped": "no compiler"},
+        },
+        "sizes": {"batch 250": figures},
+        "evaluation": {"queries": 6268, "seconds": 0.0601},
+    }
+    text = render["gpu_step"](found)
+    assert "| plain | **3.14 ms** | 2,500 M | 1,234 MB |" in text
+    assert "| fused | failed |  |  |" in text
+    assert "| plain compiled | skipped |  |  |" in text
+    assert "| batch 250 | **3.14 ms** |" in text
+    assert "As one CUDA graph: plain." in text
+    assert "commit `0123456789`" in text
+
+
+def test_a_roofline_is_written_with_shares_of_the_ceilings(render: dict[str, Any]) -> None:
+    kinds = ("bytes", "fp32", "special", "tensor")
+    kernel = {"kernel": "forward_kernel", "ms": 0.3, "share": 0.125, "bound": "special"}
+    kernel["operations"] = dict(zip(kinds, (2e7, 3.1e9, 3.2e8, 0), strict=True))
+    kernel["reached"] = dict(zip(kinds, (0.02, 0.31, 0.27, 0), strict=True))
+    slow = kernel | {"kernel": "pack_kernel", "bound": None}
+    other = {"kernel": "between kernels", "ms": 0.1, "share": 0.04}
+    found = {
+        **GPU,
+        "ceilings": dict(zip(kinds, (4.1e12, 33e12, 4.05e12, 390e12), strict=True)),
+        "profiles": {
+            "P10x36 Q13x36": {"kernels": [kernel, slow, other]},
+            "Q13x36": {"kernels": [kernel, other]},
+        },
+    }
+    text = render["gpu_roofline"](found)
+    cells = "| `forward_kernel` | 0.300 ms | 12% | 0.02 GB, 2% | 3.1 G, 31% | 0.32 G, 27% |  |"
+    assert f"{cells} special |" in text
+    assert "| `pack_kernel` | 0.300 ms | 12% |" in text
+    assert "none of these |" in text
+    assert text.count("between kernels") == 1  # of the whole step alone
+    assert "`Q13x36` alone:" in text
+    assert "4.10 TB/s of copying" in text
 
 
 @pytest.fixture

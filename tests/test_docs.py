@@ -107,13 +107,25 @@ def test_results_are_those_of_the_result_files() -> None:
 
 def test_figure_is_the_one_the_code_draws(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from matplotlib.image import imread
-
     script = runpy.run_path(str(ROOT / "scripts" / "draw_figure2.py"))
     script["main"](tmp_path / "figure2.png")
-    drawn, committed = imread(tmp_path / "figure2.png"), imread(DOCS / "assets" / "figure2.png")
-    assert drawn.shape == committed.shape
-    assert np.abs(drawn - committed).mean() < 3e-4, "run: python scripts/draw_figure2.py"
+    assert difference(tmp_path, "figure2.png") < 3e-4, "run: python scripts/draw_figure2.py"
+
+
+def test_plots_are_those_of_the_result_files(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    script = runpy.run_path(str(ROOT / "scripts" / "plot_results.py"))
+    script["main"](tmp_path)
+    for name in ("step_forms.png", "step_growth.png"):
+        assert difference(tmp_path, name) < 3e-4, "run: python scripts/plot_results.py"
+
+
+def difference(drawn: Path, name: str) -> float:
+    """Between a picture as it is drawn now and as it was committed, on average."""
+    from matplotlib.image import imread
+
+    now, committed = imread(drawn / name), imread(DOCS / "assets" / name)
+    return float(np.abs(now - committed).mean()) if now.shape == committed.shape else 1.0
 
 
 def test_maths_page_names_functions_and_tests_that_exist() -> None:

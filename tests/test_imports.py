@@ -26,6 +26,7 @@ ARROWS: dict[str, set[str]] = {
     "training": {"models", "data", "evaluation", "runs"},
     "inference": {"runs", "evaluation"},
     "analysis": {"runs", "evaluation"},
+    "benchmark": {"training"},
     "api": {"training", "inference"},
 }
 """Who may import whom, beside what those may import themselves. ``cli`` and the package may import all."""
