@@ -129,7 +129,7 @@ def call(job: Job, device: str) -> Callable[[], list[Tensor]]:
     C = data.query.vector.shape[2]
 
     def backward() -> list[Tensor]:
-        found = launch_backward(query, candidate, 1, 1.0, grad, **settings)
+        found = launch_backward(query, candidate, 1, 1.0, grad, core=C, **settings)
         gradients = [found.to_q[:, : job.B, :C], found.to_c[:, : job.N, :C]]
         if found.to_query.numel():
             gradients += [*found.to_query[:, :, : job.B].unbind(1), found.to_candidate[:, : job.N]]

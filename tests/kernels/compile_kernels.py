@@ -85,7 +85,7 @@ def of_the_distance() -> Iterator[Any]:
         for precision in ("ieee", "tf32x3"):
             blocks = configuration(width, geodesic=precision == "tf32x3").backward
             constants = {"GEODESIC": precision == "tf32x3", "WIDTH": width, "PRECISION": precision}
-            constants |= {"NORM": 2, "ACCUMULATE": True, "WIDE": False}
+            constants |= {"NORM": 2, "ACCUMULATE": True, "KEPT": 24, "WIDE": False}
             constants |= {"BLOCK_B": blocks.rows, "BLOCK_N": blocks.columns, "BLOCK_C": 32}
             yield built(kernel, types(DISTANCE), constants, num_warps=blocks.warps)
     yield built(sum_kernel, types(DISTANCE), {"BLOCK": SUMMED, "UNROLL": 8}, num_warps=4)
@@ -97,7 +97,7 @@ def of_a_batch() -> Iterator[Any]:
     yield built(tiles_kernel, types(BATCH), constants, num_warps=4)
     yield built(sort_kernel, types("values ordered order"), constants, num_warps=4)
     for kind in range(3):
-        constants = {"KIND": kind, "WIDTH": 32, "BLOCK_K": 16, "PRECISION": "tf32x3"}
+        constants = {"KIND": kind, "WIDTH": 32, "KEPT": 24, "BLOCK_K": 16, "PRECISION": "tf32x3"}
         of_queries = {"OWN": True, "NORM": 1, "TILE": 32}
         for kernel in (query_kernel, query_backward_kernel):
             yield built(kernel, types(BATCH), constants | of_queries, num_warps=2)

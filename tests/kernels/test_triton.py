@@ -380,7 +380,7 @@ def test_parts_stay_within_their_memory(tiles: int, M: int, numbers: int) -> Non
     assert 1 <= together <= M
     parts = -(-tiles // each)
     assert parts * together * numbers <= max(blocks.PART_NUMBERS, numbers)
-    if together > 1:
+    if together > 1 and tiles * M <= blocks.PROGRAMS:
         assert each == 1  # nothing is read again while there is another way
 
 

@@ -7,7 +7,8 @@ of every group of components; here it is one autograd function over a few kernel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -23,7 +24,7 @@ from golde.kernels.triton.batch_kernels import (
     shares_kernel,
     tiles_kernel,
 )
-from golde.kernels.triton.blocks import SMALLEST, configuration, width
+from golde.kernels.triton.blocks import SMALLEST, configuration, kept, width
 from golde.kernels.triton.distance import (
     Gradients,
     Packed,
@@ -36,6 +37,7 @@ from golde.kernels.triton.distance import (
 )
 from golde.kernels.triton.groups import KINDS, Group
 from golde.kernels.triton.sorting import sorted_few
+from golde.kernels.triton.streams import side_by_side
 
 CANDIDATES = 64
 SHARES = 1024
@@ -88,7 +90,7 @@ class _Launch:
         self.across = width(group.core)
         self.norm, self.own, self.precision = norm, own, precision
         block = max(SMALLEST, 1 << (group.K - 1).bit_length())
-        self.shape = {"KIND": KINDS[group.letter], "WIDTH": self.across, "BLOCK_K": block}
+        self.shape = {"KIND": KINDS[group.letter], "BLOCK_K": block}
         self.usual = {"OWN": own, "NORM": norm, "PRECISION": precision, "TILE": tiles.size}
 
     def _padded(self, count: int) -> int:
@@ -104,7 +106,7 @@ class _Launch:
             query_kernel[((count + 1) * M,)](
                 self.rows, *self.tiles[1:5], *self.maps, *packed, paired,
                 M, B, self.padded_q, self.rows.stride(0), K, count, -self.group.weight,
-                **self.shape, **self.usual, num_warps=2,
+                WIDTH=self.across, **self.shape, **self.usual, num_warps=2,
             )  # fmt: skip
         return packed
 
@@ -142,10 +144,12 @@ class _Launch:
         if self.N:
             found = launch_backward(
                 query, candidate, self.norm, -self.group.weight, grad,
-                precision=self.precision, blocks=self.chosen.backward,
+                core=self.group.core, precision=self.precision, blocks=self.chosen.backward,
             )  # fmt: skip
         else:
-            found = Gradients(*(torch.zeros_like(t) for t in new_gradients(query, candidate)))
+            room = new_gradients(query, candidate, kept(self.group.core))
+            found = Gradients(*(torch.zeros_like(t) for t in room))
+        numbers = found.to_q.shape[2]
         tiles, count = len(self.tiles.relation), len(self.tiles.first) - 1
         shares = _new(self.rows, tiles, M * (K * K + K + 1))
         to_maps = [torch.empty_like(given) for given in self.maps]
@@ -154,13 +158,13 @@ class _Launch:
                 candidate_backward_kernel[(-(-self.N // CANDIDATES) * M,)](
                     self.rows[2 * B :], found.to_c, found.to_candidate, to_rows[2 * B :],
                     M, self.N, self.padded_c, self.rows.stride(0), K,
-                    **self.shape, BLOCK=CANDIDATES, num_warps=4,
+                    KEPT=numbers, **self.shape, BLOCK=CANDIDATES, num_warps=4,
                 )  # fmt: skip
             query_backward_kernel[(tiles * M,)](
                 self.rows, *self.tiles[1:5], *self.maps, found.to_q, found.to_query, to_paired,
                 to_rows, shares,
                 M, B, self.padded_q, self.rows.stride(0), K, -self.group.weight,
-                **self.shape, **self.usual, num_warps=2,
+                KEPT=numbers, **self.shape, **self.usual, num_warps=2,
             )  # fmt: skip
             shares_kernel[(count, -(-shares.shape[1] // SHARES))](
                 shares, self.tiles.first, *to_maps, M, K,
@@ -187,15 +191,17 @@ class _Batch(torch.autograd.Function):
         B = len(tiles.order)
         shared = _new(rows, B, len(rows) - 2 * B)
         paired = _new(rows, sum(group.M for group in groups), 1 + settings["own"], B)
-        packed: list[Packed] = []
-        at = 0
-        for launch in launches:
-            query = launch.queries(paired[at:])
-            candidate = launch.candidates()
-            launch.forward(query, candidate, shared, accumulate=at > 0)
-            packed += [query, candidate]
-            at += launch.group.M
-        ctx.save_for_backward(rows, *tiles[1:], *maps, *(t for side in packed for t in side))
+        starts = [sum(group.M for group in groups[:place]) for place in range(len(groups))]
+
+        def pack(launch: _Launch, start: int) -> tuple[Packed, Packed]:
+            return launch.queries(paired[start:]), launch.candidates()
+
+        jobs = [partial(pack, *each) for each in zip(launches, starts, strict=True)]
+        packed = side_by_side(rows.device, jobs)
+        for launch, start, sides in zip(launches, starts, packed, strict=True):
+            launch.forward(*sides, shared, accumulate=start > 0)
+        flat = (t for sides in packed for side in sides for t in side)
+        ctx.save_for_backward(rows, *tiles[1:], *maps, *flat)
         ctx.groups, ctx.settings, ctx.maps, ctx.size = groups, settings, len(maps), tiles.size
         return paired.sum(0), shared
 
@@ -208,14 +214,17 @@ class _Batch(torch.autograd.Function):
         to_paired, to_shared = grads[0].contiguous(), grads[1].contiguous()
         B, N = to_shared.shape
         to_rows = _new(rows, *rows.shape)
-        found: list[Tensor] = []
         fitting: dict[tuple[int, int], Tensor] = {}  # padded alike for most groups
+        jobs = []
         for place, launch in enumerate(_launches(ctx.groups, ctx.settings, tiles, rows, maps)):
             query, candidate = (Packed(*packed[at : at + 2]) for at in (4 * place, 4 * place + 2))
             more = (launch.padded_q - B, launch.padded_c - N)
             if more not in fitting:
                 fitting[more] = pad(to_shared, (0, more[1], 0, more[0]))
-            found += launch.backward(query, candidate, fitting[more], to_paired, to_rows)
+            jobs.append(
+                partial(launch.backward, query, candidate, fitting[more], to_paired, to_rows)
+            )
+        found = [to_map for to_maps in side_by_side(rows.device, jobs) for to_map in to_maps]
         return None, None, None, to_rows, *found
 
 
@@ -225,7 +234,8 @@ def _launches(
     tiles: Tiles,
     rows: Tensor,
     maps: Sequence[Tensor],
-) -> Any:
+) -> Iterator[_Launch]:
+    """One for each group, with its columns and maps."""
     column, taken = 0, 0
     for group in groups:
         count = 1 + KINDS[group.letter]

@@ -276,7 +276,7 @@ def candidate_kernel(
 @jit
 def candidate_backward_kernel(
     rows, to_c, to_candidate, to_rows, M, N, padded, D, K,
-    KIND: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr,
+    KIND: tl.constexpr, KEPT: tl.constexpr, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """Gradients of the candidates' rows from those of their core vectors and norms."""
     m = tl.program_id(0) % M
@@ -284,7 +284,7 @@ def candidate_backward_kernel(
     number = tl.arange(0, BLOCK_K)
     within = (n < N)[:, None] & (number < K)[None, :]
     y = load_part(rows + m * K, n, n < N, number, D, K)
-    at = to_c + (m.to(tl.int64) * padded + n) * WIDTH
+    at = to_c + (m.to(tl.int64) * padded + n) * KEPT
     found = tl.load(at[:, None] + number[None, :], mask=within, other=0.0)
     if KIND == 1:
         found += 2 * y * tl.load(at[:, None] + K + number[None, :], mask=within, other=0.0)
@@ -304,11 +304,11 @@ def query_backward_kernel(
     rows, order, relation, begin, end, maps, weights, beta, to_q, to_query, grad, to_rows, shares,
     M, B, padded, D, K, weight,
     KIND: tl.constexpr, OWN: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr,
-    WIDTH: tl.constexpr, TILE: tl.constexpr, BLOCK_K: tl.constexpr,
+    KEPT: tl.constexpr, TILE: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """Gradients of heads and answers, and a tile's share of those of its map.
 
-    ``to_q`` (M, padded, WIDTH) and ``to_query`` (M, 2, padded) come from the distance,
+    ``to_q`` (M, padded, KEPT) and ``to_query`` (M, 2, padded) come from the distance,
     ``grad`` (2, B) is that of the answers' and own scores. ``shares`` (TILES, M(K² + K + 1)) holds the
     map's, then the weights' or the boost's, then the curvature's.
     """
@@ -325,7 +325,7 @@ def query_backward_kernel(
     answer = load_part(rows, B + b, there, number, D, K)
     g_right = weight * tl.load(grad + b, mask=there, other=0.0)
     # What the shared candidates found for the core vectors.
-    at = to_q + (m.to(tl.int64) * padded + b) * WIDTH
+    at = to_q + (m.to(tl.int64) * padded + b) * KEPT
     found = tl.load(at[:, None] + number[None, :], mask=within, other=0.0)
     second = tl.zeros((TILE, BLOCK_K), tl.float32)
     if KIND == 0:

@@ -10,7 +10,10 @@ WHOLE = 64
 SMALLEST = 16
 """No side of a tile that enters a product may be smaller."""
 
-PART_NUMBERS = 1 << 26
+PROGRAMS = 4096
+"""Programs of the backward pass that keep any GPU busy; more would only make more parts to add up."""
+
+PART_NUMBERS = 1 << 25
 """What the parts of the queries' gradients may come to, in numbers."""
 
 
@@ -43,14 +46,20 @@ def width(C: int) -> int:
     return max(SMALLEST, 1 << (C - 1).bit_length())
 
 
+def kept(C: int) -> int:
+    """How many of a core vector's padded numbers are stored of a gradient: whole sectors of memory."""
+    return -(-C // 8) * 8
+
+
 def division(tiles: int, M: int, numbers: int) -> tuple[int, int]:
     """How the backward pass is divided: tiles of candidates a program owns, components at a time.
 
     Every program has its own part of the queries' gradients, of so many ``numbers``. One tile each is
-    quickest, since nothing is then read again; where the parts would come to too much memory, fewer
-    components are taken at a time, and only when a single one is too many do programs own more tiles.
+    quickest, since nothing is then read again, up to the ``PROGRAMS`` that are of use. Where the parts
+    would come to too much memory, fewer components are taken at a time, and only when a single one is
+    too many do programs own still more tiles.
     """
-    each = -(-tiles * numbers // PART_NUMBERS)
+    each = max(-(-tiles * M // PROGRAMS), -(-tiles * numbers // PART_NUMBERS))
     together = max(1, min(M, PART_NUMBERS // (-(-tiles // each) * numbers)))
     return each, -(-M // -(-M // together))
 

@@ -21,6 +21,7 @@ from golde.kernels.triton.blocks import (
     Configuration,
     configuration,
     division,
+    kept,
     width,
 )
 from golde.kernels.triton.kernels import (
@@ -129,18 +130,18 @@ def launch_forward(
 class Gradients(NamedTuple):
     """Of both sides, padded; without scalars the last two are empty."""
 
-    to_q: Tensor  # (M, padded rows, padded numbers)
-    to_c: Tensor  # (M, padded rows, padded numbers)
+    to_q: Tensor  # (M, padded rows, kept numbers)
+    to_c: Tensor  # (M, padded rows, kept numbers)
     to_query: Tensor  # (M, 2, padded rows)
     to_candidate: Tensor  # (M, padded rows)
 
 
-def new_gradients(query: Packed, candidate: Packed) -> Gradients:
-    """Room for them."""
+def new_gradients(query: Packed, candidate: Packed, numbers: int) -> Gradients:
+    """Room for them, with so many numbers a row."""
     q, c = query.vectors, candidate.vectors
     return Gradients(
-        _new(q, *q.shape),
-        _new(c, *c.shape),
+        _new(q, *q.shape[:2], numbers),
+        _new(c, *c.shape[:2], numbers),
         _new(q, len(q), 2 * query.geodesic, q.shape[1]),
         _new(c, len(c), query.geodesic * c.shape[1]),
     )
@@ -153,21 +154,23 @@ def launch_backward(
     weight: float,
     grad: Tensor,
     *,
+    core: int,
     precision: str,
     blocks: Blocks,
 ) -> Gradients:
-    """Gradients of both sides, for core vectors of at most ``WHOLE`` numbers."""
+    """Gradients of both sides, for core vectors of ``core`` numbers, ``WHOLE`` at most."""
     (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
     geodesic = query.geodesic
     tiles = rows_c // blocks.columns
-    each, together = division(tiles, M, rows_q * across)
+    numbers = kept(core)
+    each, together = division(tiles, M, rows_q * numbers)
     parts = -(-tiles // each)
-    found = new_gradients(query, candidate)
+    found = new_gradients(query, candidate, numbers)
     for start in range(0, M, together):
         some = slice(start, start + together)
         count = len(query.vectors[some])
         to_q, to_query = (
-            _new(grad, parts, count, rows_q, across),
+            _new(grad, parts, count, rows_q, numbers),
             _new(grad, parts, count, 2, rows_q),
         )
         with _on(grad.device):
@@ -176,7 +179,7 @@ def launch_backward(
                 grad, to_q, found.to_c[some], to_query, found.to_candidate[some], weight,
                 count, rows_q, rows_c, each,
                 GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
-                WIDTH=across, **_launch(blocks),
+                WIDTH=across, KEPT=numbers, **_launch(blocks),
             )  # fmt: skip
         _add_up(to_q, found.to_q[some])
         if geodesic:
@@ -200,14 +203,16 @@ def launch_long_backward(
     weight: float,
     grad: Tensor,
     *,
+    core: int,
     precision: str,
     blocks: Blocks,
 ) -> Gradients:
     """The same for core vectors of any length, one component at a time."""
-    (M, rows_q, _), rows_c = query.vectors.shape, candidate.vectors.shape[1]
+    (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
+    assert core <= across
     down, over = rows_q // blocks.rows, rows_c // blocks.columns
     geodesic = query.geodesic
-    found = new_gradients(query, candidate)
+    found = new_gradients(query, candidate, across)
     slopes = _new(grad, rows_q, rows_c)
     by_tile = [_new(grad, over * geodesic, rows_q) for _ in range(2)]
     by_tile += [_new(grad, down * geodesic, rows_c)]
@@ -218,7 +223,7 @@ def launch_long_backward(
                 *halves, query.sides[m], candidate.sides[m], grad, slopes, *by_tile, weight,
                 rows_q, rows_c,
                 GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
-                WIDTH=query.vectors.shape[2], BLOCK_C=WHOLE, **_launch(blocks),
+                WIDTH=across, BLOCK_C=WHOLE, **_launch(blocks),
             )  # fmt: skip
         torch.matmul(slopes, candidate.vectors[m], out=found.to_q[m])
         torch.matmul(slopes.T, query.vectors[m], out=found.to_c[m])
@@ -320,14 +325,14 @@ class _Fused(torch.autograd.Function):
         (B, N), C = grads[0].shape, ctx.C
         rows_q, rows_c = query.vectors.shape[1], candidate.vectors.shape[1]
         if not rows_q * rows_c:
-            found = Gradients(*(torch.zeros_like(t) for t in new_gradients(query, candidate)))
+            found = Gradients(*(torch.zeros_like(t) for t in new_gradients(query, candidate, C)))
         else:
             grad = torch.nn.functional.pad(grads[0], (0, rows_c - N, 0, rows_q - B)).contiguous()
             launch = launch_long_backward if C > WHOLE else launch_backward
             blocks = chosen.slopes if C > WHOLE else chosen.backward
             with torch.autocast(grad.device.type, enabled=False):
                 found = launch(
-                    query, candidate, norm, weight, grad, precision=precision, blocks=blocks
+                    query, candidate, norm, weight, grad, core=C, precision=precision, blocks=blocks
                 )
         scalars = []
         if query.geodesic:

@@ -241,11 +241,12 @@ def backward_kernel(
     q, c, of_query, of_candidate, grad, to_q, to_c, to_query, to_candidate, weight, M, rows_q, rows_c,
     stretch,
     GEODESIC: tl.constexpr, NORM: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
-    WIDTH: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr,
+    WIDTH: tl.constexpr, KEPT: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """Gradients of both sides; a program owns ``stretch`` tiles of the candidates of one component.
 
-    ``grad`` (rows_q, rows_c) is padded with 0. ``to_q`` and ``to_query`` have one block a stretch.
+    ``grad`` (rows_q, rows_c) is padded with 0. ``to_q`` and ``to_query`` have one block a stretch; of the
+    padded numbers of a row ``KEPT`` are stored.
     Programs that follow each other share their part of the incoming gradient.
     """
     m = (tl.program_id(0) % M).to(tl.int64)
@@ -253,8 +254,9 @@ def backward_kernel(
     number = tl.arange(0, WIDTH)
     q += m * rows_q * WIDTH
     c += m * rows_c * WIDTH
-    to_c += m * rows_c * WIDTH
-    to_q += (part * M + m) * rows_q * WIDTH
+    to_c += m * rows_c * KEPT
+    to_q += (part * M + m) * rows_q * KEPT
+    kept = (number < KEPT)[None, :]
     if GEODESIC:
         of_query += m * 5 * rows_q
         of_candidate += m * 2 * rows_c
@@ -294,13 +296,14 @@ def backward_kernel(
                 slope = root_gradient(g, x, NORM)
             slope, slope_low = halves(slope, PRECISION)
             share = multiplied(slope, slope_low, others, others_low, PRECISION) * weight
+            at_share = rows[:, None] * KEPT + number[None, :]
             if tile > begin:
-                share += tl.load(to_q + at_vectors)
-            tl.store(to_q + at_vectors, share)
+                share += tl.load(to_q + at_share, mask=kept, other=0.0)
+            tl.store(to_q + at_share, share, mask=kept)
             to_others = multiplied_onto(
                 to_others, tl.trans(slope), tl.trans(slope_low), vectors, vectors_low, PRECISION
             )
-        tl.store(to_c + columns[:, None] * WIDTH + number[None, :], to_others * weight)
+        tl.store(to_c + columns[:, None] * KEPT + number[None, :], to_others * weight, mask=kept)
         if GEODESIC:
             tl.store(to_candidate + columns, tl.sum(to_n, 0) * weight)
         tl.debug_barrier()  # what was stored for the queries is read again, perhaps by other threads
