@@ -68,15 +68,16 @@ def types(names: str, usual: str = "i32") -> Any:
 
 def built(kernel: Any, type_of: Any, constants: dict[str, Any], **options: Any) -> Any:
     """The kernel for these constants."""
+    function = kernel.function
     signature, values = {}, {}
-    for place, parameter in enumerate(kernel.params):
+    for place, parameter in enumerate(function.params):
         name = parameter.name
         if parameter.is_constexpr:
             signature[name] = "constexpr"
             values[(place,)] = constants.get(name, parameter.default)
         else:
             signature[name] = type_of(name)
-    source = ASTSource(kernel, signature=signature, constexprs=values)
+    source = ASTSource(function, signature=signature, constexprs=values)
     return triton.compile(source, target=HOPPER, options=options)
 
 
