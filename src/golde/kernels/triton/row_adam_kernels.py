@@ -29,6 +29,7 @@ waits beside the rows for the update. A program takes all columns of its row, bl
 from __future__ import annotations
 
 from golde.kernels.adam import BETA1, BETA2, EPSILON
+from golde.kernels.triton.dense_adam_kernels import adam_step
 from golde.kernels.triton.language import jit, kernel, tl
 
 MOVING = 256
@@ -132,8 +133,7 @@ def square_kernel(grad, stamp, turn, ids, squares, D: tl.constexpr, BLOCK: tl.co
 def update_kernel(
     parameter, exp_avg, exp_avg_sq, last, stamp, turn, taken, coefficients, corrections, rate, ids,
     rows, m_rows, v_rows, grad, grad_scale, found_inf, D: tl.constexpr,
-    CORRECTED: tl.constexpr, LAZY: tl.constexpr, BLOCK: tl.constexpr, BETA1: tl.constexpr = BETA1,
-    BETA2: tl.constexpr = BETA2, EPSILON: tl.constexpr = EPSILON,
+    CORRECTED: tl.constexpr, LAZY: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Adam from the leaders' gathered rows into the table; the first program writes the step down.
 
@@ -161,9 +161,7 @@ def update_kernel(
             p = tl.load(rows + i * D + column, mask=inside, other=0.0)
             m = tl.load(m_rows + moments * D + column, mask=inside, other=0.0)
             v = tl.load(v_rows + moments * D + column, mask=inside, other=0.0)
-            m = BETA1 * m + (1 - BETA1) * g
-            v = BETA2 * v + (1 - BETA2) * g * g
-            p -= size * (m / (tl.sqrt(v) * scale + EPSILON))
+            p, m, v = adam_step(p, m, v, g, size, scale)
             tl.store(parameter + at, p, mask=inside)
             tl.store(exp_avg + at, m, mask=inside)
             tl.store(exp_avg_sq + at, v, mask=inside)
