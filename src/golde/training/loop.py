@@ -228,7 +228,7 @@ class _Training:
 
     def _rehearse(self) -> None:
         """Have the kernels of a step and of a validation compiled side by side, where there are any."""
-        if not self.update.fused or self._is_over():
+        if self.device.type != "cuda" or not self.update.fused or self._is_over():
             return
         from golde.kernels.triton.rehearsal import rehearsal
 
