@@ -20,6 +20,9 @@ from golde.kernels.triton.batch_kernels import (
     shares_kernel,
     tiles_kernel,
 )
+from golde.kernels.triton.dense_adam import BLOCK as MOVED
+from golde.kernels.triton.dense_adam import SUMMED as SQUARES
+from golde.kernels.triton.dense_adam_kernels import adam_kernel, clip_kernel, squares_kernel
 from golde.kernels.triton.distance import SUMMED
 from golde.kernels.triton.draw import COLUMNS, DRAWN
 from golde.kernels.triton.draw_kernels import draw_kernel, known_kernel
@@ -68,15 +71,16 @@ def types(names: str, usual: str = "i32") -> Any:
 
 def built(kernel: Any, type_of: Any, constants: dict[str, Any], **options: Any) -> Any:
     """The kernel for these constants."""
+    function = kernel.function
     signature, values = {}, {}
-    for place, parameter in enumerate(kernel.params):
+    for place, parameter in enumerate(function.params):
         name = parameter.name
         if parameter.is_constexpr:
             signature[name] = "constexpr"
             values[(place,)] = constants.get(name, parameter.default)
         else:
             signature[name] = type_of(name)
-    source = ASTSource(kernel, signature=signature, constexprs=values)
+    source = ASTSource(function, signature=signature, constexprs=values)
     return triton.compile(source, target=HOPPER, options=options)
 
 
@@ -135,6 +139,17 @@ def of_the_table() -> Iterator[Any]:
             yield built(kernel, named, constants, num_warps=4, enable_fp_fusion=False)
 
 
+def of_the_other_parameters() -> Iterator[Any]:
+    """The optimiser of three tensors, of which one has no gradient."""
+    lists = dict.fromkeys(("parameters", "gradients"), ("*fp32",) * 3) | {"sizes": ("i32",) * 3}
+    constants = {"GIVEN": 0b101, "BLOCK": MOVED}
+    for kernel in (squares_kernel, adam_kernel):
+        yield built(kernel, lambda name: lists.get(name, "*fp32"), constants, num_warps=4)
+    constants |= {"TENSORS": 3, "CORRECTED": 20_000, "WIDTH": 4, "BLOCK": SQUARES}
+    named = types("~blocks ~rows .limit", usual="*fp32")
+    yield built(clip_kernel, named, constants, num_warps=16)
+
+
 def of_ranks() -> Iterator[Any]:
     """Tiles of a model with two groups, and the mask of known facts."""
     numbers = range(ranks.MOST_GROUPS)
@@ -150,7 +165,8 @@ def of_ranks() -> Iterator[Any]:
 
 
 def main() -> None:
-    done = [*of_the_distance(), *of_a_batch(), *of_a_step(), *of_the_table(), *of_ranks()]
+    done = [*of_the_distance(), *of_a_batch(), *of_a_step(), *of_the_table()]
+    done += [*of_the_other_parameters(), *of_ranks()]
     assert all(binary.asm["cubin"] for binary in done)
     print(f"{len(done)} kernels")
 

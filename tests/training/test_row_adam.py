@@ -84,7 +84,7 @@ def run(optimiser: RowAdam, made: Iterable[Step]) -> list[Tensor]:
     for step in made:
         optimiser.advance(step.rate)
         rows = optimiser.rows(step.ids)
-        norms.append(optimiser.fold(step.grad.to(rows.dtype).clone()))
+        norms.append(optimiser.fold(step.grad.to(rows.dtype).clone()).sum())
         optimiser.step(step.scale, step.found_inf)
     return norms
 
@@ -331,9 +331,9 @@ def test_training_with_deferred_rows_is_training_with_dense_adam(
 ) -> None:
     """Validations, checkpoints and the end see settled rows; a resumed run ends where the whole one does."""
     config = quick(steps=6, batch_size=3, negatives=2, validate_every=validate_every)
-    monkeypatch.setattr(row_adam, "_has_kernels", lambda config, device: False)
+    monkeypatch.setattr(row_adam, "has_kernels", lambda config, device: False)
     expected = train(ring(), tmp_path / "dense", config, device=DEVICE.type)
-    monkeypatch.setattr(row_adam, "_has_kernels", lambda config, device: True)
+    monkeypatch.setattr(row_adam, "has_kernels", lambda config, device: True)
     whole = train(ring(), tmp_path / "whole", config, device=DEVICE.type)
     for _ in range(2):
         calls = iter([False, True])

@@ -201,6 +201,7 @@ class _Training:
 
     def run(self) -> None:
         """Steps until the end, the patience or a wish to stop."""
+        self._rehearse()
         saved = shown = time.monotonic()
         self.started -= self.progress.seconds
         shown_step = self.progress.step
@@ -224,6 +225,17 @@ class _Training:
                 self._save_checkpoint()
                 saved = time.monotonic()
         self._finish()
+
+    def _rehearse(self) -> None:
+        """Have the kernels of a step and of a validation compiled side by side, where there are any."""
+        if self.device.type != "cuda" or not self.update.fused or self._is_over():
+            return
+        from golde.kernels.triton.rehearsal import rehearsal
+
+        with rehearsal():
+            self.update.rehearse()
+            if len(self.valid) and self.validate_every:
+                rank_triples(self.model.scorer(), self.graph, self.valid, device=self.device)
 
     def _is_over(self) -> bool:
         return (

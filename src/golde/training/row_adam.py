@@ -31,7 +31,7 @@ class RowAdam(ABC):
         table.advance(rate)
         rows = table.rows(ids)           # (n, D), a leaf; ids may repeat
         loss(rows).backward()
-        squared = table.fold(rows.grad)  # what clipping needs to know
+        squares = table.fold(rows.grad)  # what clipping needs to know
         table.step(scale, found_inf)
 
     All but ``advance`` can be captured: nothing waits for the device and no shape depends on the ids.
@@ -51,7 +51,7 @@ class RowAdam(ABC):
 
     @abstractmethod
     def fold(self, grad: Tensor) -> Tensor:
-        """Take the gradient (n, D) of ``rows``; returns the squared norm of the table's, ()."""
+        """Take the gradient (n, D) of ``rows``; returns what adds up to the squared norm of the table's."""
 
     @abstractmethod
     def step(self, scale: Tensor, found_inf: Tensor) -> None:
@@ -186,15 +186,16 @@ class PlainRowAdam(RowAdam):
 def row_adam(parameter: Tensor, config: TrainingConfig) -> RowAdam | None:
     """The optimiser of the entity table; none where it is one of the dense parameters."""
     lazy = config.optimiser == "lazy-adam"
-    if _has_kernels(config, parameter.device):
+    if has_kernels(config, parameter.device):
         return FusedRowAdam(parameter, lazy=lazy)
     return PlainRowAdam(parameter) if lazy else None
 
 
 def moves_rows(config: TrainingConfig, device: torch.device) -> bool:
     """Whether there is one: the table then has no gradient of its own size."""
-    return config.optimiser == "lazy-adam" or _has_kernels(config, device)
+    return config.optimiser == "lazy-adam" or has_kernels(config, device)
 
 
-def _has_kernels(config: TrainingConfig, device: torch.device) -> bool:
+def has_kernels(config: TrainingConfig, device: torch.device) -> bool:
+    """Whether both optimisers are kernels."""
     return device.type == "cuda" and config.precision == "float32" and has_triton()

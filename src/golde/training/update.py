@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,7 +10,8 @@ from torch import Tensor
 from golde.config import TrainingConfig
 from golde.geometry import gather
 from golde.models import GoldE
-from golde.training.row_adam import row_adam
+from golde.training.dense_adam import State, dense_adam
+from golde.training.row_adam import FusedRowAdam, row_adam
 from golde.training.sampling import Sampler
 from golde.training.step import step_loss
 
@@ -38,13 +39,11 @@ class Update:
     ) -> None:
         self.model, self.sampler, self.config = model, sampler, config
         self.capture = capture
-        self.rate = torch.zeros((), device=sampler.device)
         self.table = row_adam(model.entity, config)
-        dense = [p for p in model.parameters() if self.table is None or p is not model.entity]
-        # Captured, Adam reads its rate from memory at every replay.
-        self.optimiser = torch.optim.Adam(
-            dense, lr=self.rate if capture else 0.0, fused=True, capturable=capture
-        )
+        dense = dict(model.named_parameters())
+        if self.table is not None:
+            del dense["entity"]
+        self.dense = dense_adam(dense, config, sampler.device, capture=capture)
         self._done = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._outcome: Outcome | None = None
@@ -52,7 +51,7 @@ class Update:
     def __call__(self, step: int, rate: float) -> Outcome:
         """Make step ``step`` at the given learning rate."""
         self.sampler.seek(step)
-        self._set_rate(rate)
+        self.dense.advance(rate)
         if self.table is not None:
             self.table.advance(rate)
         if not self.capture:
@@ -63,37 +62,34 @@ class Update:
         assert self._outcome is not None
         return self._outcome
 
+    @property
+    def fused(self) -> bool:
+        """Whether the step is made of kernels."""
+        return isinstance(self.table, FusedRowAdam)
+
+    def rehearse(self) -> None:
+        """Go through the motions of a step; under a ``rehearsal`` only, where nothing is launched."""
+        self._step()
+
     def settle(self) -> None:
         """Bring the entity table up to date; to be called before anything but a step reads it."""
         if self.table is not None:
             self.table.settle()
 
-    def state(self) -> dict[str, dict[str, Tensor]]:
+    def state(self) -> State:
         """What Adam keeps of each parameter it has moved, by name."""
-        names = {id(p): name for name, p in self.model.named_parameters()}
-        found = {names[id(p)]: state for p, state in self.optimiser.state.items()}
-        return found if self.table is None else found | {"entity": self.table.state()}
+        table = {} if self.table is None else {"entity": self.table.state()}
+        return {**self.dense.state(), **table}
 
-    def load(self, state: dict[str, dict[str, Tensor]]) -> None:
+    def load(self, state: State) -> None:
         """Put back what ``state`` returned."""
-        parameters = dict(self.model.named_parameters())
-        for name, kept in state.items():
-            if self.table is not None and name == "entity":
-                self.table.load(kept)
-            else:
-                device = parameters[name].device
-                moved: dict[str, Any] = {key: value.to(device) for key, value in kept.items()}
-                self.optimiser.state[parameters[name]] = moved
-
-    def _set_rate(self, rate: float) -> None:
-        if self.capture:
-            self.rate.fill_(rate)
-            return
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
+        dense = dict(state)
+        if self.table is not None and "entity" in dense:
+            self.table.load(dense.pop("entity"))
+        self.dense.load(dense)
 
     def _step(self) -> Outcome:
-        self.optimiser.zero_grad()
+        self.dense.zero_grad()
         draw = self.sampler.draw()
         if self.table is None:
             rows = gather(self.model.entity, draw.entities)
@@ -101,21 +97,15 @@ class Update:
             rows = self.table.rows(draw.entities)
         loss = step_loss(self.model, rows, draw, self.config)
         loss.backward()
-        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients)
+        squares = None
         if self.table is not None:
             assert rows.grad is not None
-            norm = (norm.square() + self.table.fold(rows.grad)).sqrt()
-        # A fused optimiser divides by the one on the way, and leaves everything as it is under the
-        # other: that is how gradient scaling talks to it.
-        excess = (norm / self.config.gradient_clip).clamp_min(1.0).float()
-        found_inf = (~norm.isfinite()).float()
-        self.optimiser.grad_scale = excess  # type: ignore[attr-defined]
-        self.optimiser.found_inf = found_inf  # type: ignore[attr-defined]
-        self.optimiser.step()
+            squares = self.table.fold(rows.grad)
+        clipping = self.dense.clip(squares)
+        self.dense.step(clipping)
         if self.table is not None:
-            self.table.step(excess, found_inf)
-        return Outcome(loss.detach(), norm)
+            self.table.step(clipping.scale, clipping.found_inf)
+        return Outcome(loss.detach(), clipping.norm)
 
     def _first_steps(self) -> Outcome:
         """As they are, beside the main stream as a capture asks for; then capture, which runs nothing."""

@@ -22,7 +22,7 @@ Every geometry is known by a number: 0 Euclidean, 1 elliptic, 2 hyperbolic.
 from __future__ import annotations
 
 from golde.kernels.triton.kernels import store_packed
-from golde.kernels.triton.language import exp2, jit, log2, tl
+from golde.kernels.triton.language import exp2, jit, kernel, log2, tl
 from golde.kernels.triton.pointwise import (
     LN_2,
     LOG2_E,
@@ -48,7 +48,7 @@ def first_at_least(ordered, wanted, B, STEPS: tl.constexpr):
     return low
 
 
-@jit
+@kernel
 def tiles_kernel(
     ordered, relation, begin, end, first, B, COUNT, TILES,
     TILE: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr,
@@ -137,7 +137,7 @@ def query_sides(a, SCALE: tl.constexpr = -LOG2_E):
     return exp2(a * SCALE), one_minus_exp(a)
 
 
-@jit
+@kernel
 def query_kernel(
     rows, order, relation, begin, end, maps, weights, beta, packed, sides, paired,
     M, B, padded, D, K, TILES, weight,
@@ -238,7 +238,7 @@ def query_kernel(
             tl.store(paired + m * B + b, weight * right, mask=there)
 
 
-@jit
+@kernel
 def candidate_kernel(
     rows, packed, sides, M, N, padded, D, K,
     KIND: tl.constexpr, PRECISION: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
@@ -273,7 +273,7 @@ def candidate_kernel(
     store_packed(packed, half, to, found, (n < padded)[:, None] & (wide < WIDTH), PRECISION)
 
 
-@jit
+@kernel
 def candidate_backward_kernel(
     rows, to_c, to_candidate, to_rows, M, N, padded, D, K,
     KIND: tl.constexpr, KEPT: tl.constexpr, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr,
@@ -299,7 +299,7 @@ def candidate_backward_kernel(
     tl.store(to, found, mask=within)
 
 
-@jit
+@kernel
 def query_backward_kernel(
     rows, order, relation, begin, end, maps, weights, beta, to_q, to_query, grad, to_rows, shares,
     M, B, padded, D, K, weight,
@@ -431,7 +431,7 @@ def query_backward_kernel(
         tl.store(shares + M * (K * K + K) + m, tl.sum(to_root, 0) / (2 * root))
 
 
-@jit
+@kernel
 def shares_kernel(
     shares, first, to_maps, to_weights, to_beta, M, K, KIND: tl.constexpr, BLOCK: tl.constexpr
 ):

@@ -13,7 +13,7 @@ SMALLEST = 16
 PROGRAMS = 4096
 """Programs of the backward pass that keep any GPU busy; more would only make more parts to add up."""
 
-PART_NUMBERS = 1 << 25
+PART_NUMBERS = 1 << 26
 """What the parts of the queries' gradients may come to, in numbers."""
 
 

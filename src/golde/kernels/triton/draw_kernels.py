@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from golde.kernels.counter import BITS, FIRST, SECOND, STEP
-from golde.kernels.triton.language import jit, tl
+from golde.kernels.triton.language import jit, kernel, tl
 
 
 @jit
@@ -30,7 +30,7 @@ def random_below(bound, bits, BITS: tl.constexpr = BITS):
     return (shifted(bits, 64 - BITS) * bound) >> BITS
 
 
-@jit
+@kernel
 def draw_kernel(
     entity, direction, answer, weight, place, loop, order, step,
     entities, directions, weights, places, own_masked, drawn,
@@ -69,7 +69,7 @@ def draw_kernel(
         tl.store(drawn + n, chosen, mask=n < N)
 
 
-@jit
+@kernel
 def known_kernel(places, offsets, codes, candidates, masked, stride, N, BLOCK: tl.constexpr):
     """``masked[b, n]``: a binary search for the candidate among the query's known answers.
 

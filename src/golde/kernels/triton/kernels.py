@@ -39,7 +39,7 @@ between components are always 64-bit.
 
 from __future__ import annotations
 
-from golde.kernels.triton.language import exp2, jit, tl
+from golde.kernels.triton.language import exp2, jit, kernel, tl
 from golde.kernels.triton.pointwise import (
     LOG2_E,
     geodesic_gradient,
@@ -105,7 +105,7 @@ def multiplied_onto(x, high, low, other_high, other_low, PRECISION: tl.constexpr
         return tl.dot(high, other_high, x, input_precision=PRECISION)
 
 
-@jit
+@kernel
 def pack_kernel(
     vectors, first, second, packed, sides,
     M, rows, padded, C, by_m, by_row, by_number, WIDTH,
@@ -202,7 +202,7 @@ def distance_tile(
     return total
 
 
-@jit
+@kernel
 def forward_kernel(
     q, q_low, c, c_low, of_query, of_candidate, out, weight, M, B, N, rows_q, rows_c,
     GEODESIC: tl.constexpr, NORM: tl.constexpr, ACCUMULATE: tl.constexpr, WIDE: tl.constexpr,
@@ -236,7 +236,7 @@ def halves(x, PRECISION: tl.constexpr):
         return x, x
 
 
-@jit
+@kernel
 def backward_kernel(
     q, c, of_query, of_candidate, grad, to_q, to_c, to_query, to_candidate, weight, M, rows_q, rows_c,
     stretch,
@@ -309,7 +309,7 @@ def backward_kernel(
         tl.debug_barrier()  # what was stored for the queries is read again, perhaps by other threads
 
 
-@jit
+@kernel
 def sum_kernel(parts, total, count, PARTS, BLOCK: tl.constexpr, UNROLL: tl.constexpr):
     """``Σ_i parts[i]`` in order; several parts are on their way at a time."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -323,7 +323,7 @@ def sum_kernel(parts, total, count, PARTS, BLOCK: tl.constexpr, UNROLL: tl.const
     tl.store(total + at, found, mask=inside)
 
 
-@jit
+@kernel
 def slopes_kernel(
     q, q_low, c, c_low, of_query, of_candidate, grad, slopes, sums_root, sums_a, sums_n, weight,
     rows_q, rows_c,
@@ -362,7 +362,7 @@ def load_rows(pointer, rows, numbers, by_row, by_number, ROWS, C):
     return tl.load(pointer + at, mask=inside, other=0.0)
 
 
-@jit
+@kernel
 def paired_kernel(
     q, c, root, a, n, grad, out, to_q, to_c, to_root, to_a, to_n, M, rows, C,
     by_qm, by_qb, by_qc, by_cm, by_cb, by_cc,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from golde.kernels.triton.rehearsal import Kernel
+
 try:
     import triton.language as tl
     from triton import jit
@@ -17,6 +19,13 @@ except ImportError:  # ``supports`` says no, and nothing below is called
 
     def jit(function: Any = None, **_: Any) -> Any:
         return jit if function is None else function
+
+
+def kernel(function: Any = None, **options: Any) -> Any:
+    """``jit`` for what is launched on a grid, and not only called by other kernels."""
+    if function is None:
+        return lambda given: kernel(given, **options)
+    return Kernel(jit(function, **options) if options else jit(function))
 
 
 if tl is not None and os.environ.get("TRITON_INTERPRET") == "1":  # it knows no machine code
@@ -54,4 +63,4 @@ else:
         )
 
 
-__all__ = ["exp2", "jit", "log2", "rsqrt", "tl"]
+__all__ = ["exp2", "jit", "kernel", "log2", "rsqrt", "tl"]

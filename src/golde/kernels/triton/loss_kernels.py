@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from golde.kernels.triton.language import jit, tl
+from golde.kernels.triton.language import jit, kernel, tl
 
 
 @jit
@@ -72,7 +72,7 @@ def slope(s, live, share, high, margin, temperature):
     return share * tl.exp(logits(s, live, temperature) - high) * sigmoid(margin + s)
 
 
-@jit
+@kernel
 def adversarial_kernel(
     positive, own, shared, own_masked, masked, weight,
     terms, to_positive, to_own, to_shared, N, margin, temperature,
@@ -119,7 +119,7 @@ def adversarial_kernel(
         tl.store(to_shared + begin + n, found, mask=begin + n < N)
 
 
-@jit
+@kernel
 def scale_kernel(values, factor, size, BLOCK: tl.constexpr):
     """Multiply in place; by one, which is what a loss on its own is asked for, nothing is read or written."""
     by = tl.load(factor)

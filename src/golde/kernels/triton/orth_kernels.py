@@ -15,7 +15,7 @@ where ℓ is ``⟨u,v⟩``; and v is ``w∘u``. A zero row reflects nothing and 
 
 from __future__ import annotations
 
-from golde.kernels.triton.language import jit, tl
+from golde.kernels.triton.language import jit, kernel, tl
 
 
 @jit
@@ -29,7 +29,7 @@ def load_row(U, w, number, K):
     return u, v, 2 / tl.where(length > 0, tl.sum(u * v, 0)[:, None], 1.0), scale
 
 
-@jit
+@kernel
 def orth_kernel(U, weights, G, ROWS, K, BLOCK: tl.constexpr):
     """``G = H(u_n) ··· H(u_1)``, a map a program."""
     at = tl.program_id(0).to(tl.int64)
@@ -43,7 +43,7 @@ def orth_kernel(U, weights, G, ROWS, K, BLOCK: tl.constexpr):
     tl.store(G + at * K * K + number[:, None] * K + number[None, :], found, mask=inside)
 
 
-@jit
+@kernel
 def orth_backward_kernel(U, weights, G, grad, to_U, to_weights, ROWS, K, BLOCK: tl.constexpr):
     """Gradients of U and w under ``grad`` (L, K, K)."""
     at = tl.program_id(0).to(tl.int64)

@@ -10,13 +10,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from golde.kernels.triton.distance import _new, _on
-from golde.kernels.triton.language import exp2, jit, tl
+from golde.kernels.triton.language import exp2, kernel, tl
 from golde.kernels.triton.pointwise import LOG2_E, one_minus
 
 BLOCK = 1024
 
 
-@jit
+@kernel
 def positive_kernel(
     free, grad, found, count, limit,
     BACKWARD: tl.constexpr, BLOCK: tl.constexpr, SCALE: tl.constexpr = LOG2_E,

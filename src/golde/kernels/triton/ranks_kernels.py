@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from golde.kernels.triton.blocks import WHOLE
 from golde.kernels.triton.kernels import distance_tile
-from golde.kernels.triton.language import jit, tl
+from golde.kernels.triton.language import kernel, tl
 
 TRUTH, COUNTS, BEST = 0, 1, 2
 """What a launch of ``tile_kernel`` is for."""
@@ -34,7 +34,7 @@ BITS = 64
 """Candidates to a word of the mask; a program needs one word a query, or two."""
 
 
-@jit(do_not_specialize=["start", "N", "words"])
+@kernel(do_not_specialize=["start", "N", "words"])
 def mark_kernel(
     first, last, base, codes, entity, excluded, start, N, words,
     OWN: tl.constexpr, BLOCK: tl.constexpr, BITS: tl.constexpr = BITS,
@@ -57,7 +57,7 @@ def mark_kernel(
         at += BLOCK
 
 
-@jit(do_not_specialize=["B", "N", "A", "start"])  # which differ from call to call
+@kernel(do_not_specialize=["B", "N", "A", "start"])  # which differ from call to call
 def tile_kernel(
     q_0, q_low_0, c_0, c_low_0, of_query_0, of_candidate_0, scale_0, M_0,
     q_1, q_low_1, c_1, c_low_1, of_query_1, of_candidate_1, scale_1, M_1,

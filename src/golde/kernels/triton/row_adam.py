@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from golde.kernels.adam import BETA1, BETA2
+from golde.kernels.triton.dense_adam import CORRECTED, bias_corrections
 from golde.kernels.triton.row_adam_kernels import (
     NEVER,
     fold_kernel,
@@ -18,9 +18,6 @@ from golde.kernels.triton.row_adam_kernels import (
 )
 
 COLUMNS = 1024
-
-CORRECTED = 20_000
-"""Steps after which neither bias correction differs from one in float32."""
 
 
 class Drawn(NamedTuple):
@@ -50,7 +47,7 @@ class Table(NamedTuple):
     turn: Tensor  # () int64: the one under way, or the last one; −1 before the first
     taken: Tensor  # (turns + 1,) int32: steps taken before each turn
     coefficients: Tensor  # (turns, 2): step size and scale of √v of the steps taken
-    corrections: Tensor  # (CORRECTED, 2): 1 / (1 − β₁^k) and 1 / √(1 − β₂^k) for k = 1, 2, …
+    corrections: Tensor  # (CORRECTED, 2)
     rate: Tensor  # (): the learning rate of the turn
 
     @classmethod
@@ -66,8 +63,6 @@ class Table(NamedTuple):
         def full(shape: tuple[int, ...], value: int, dtype: torch.dtype) -> Tensor:
             return torch.full(shape, value, dtype=dtype, device=parameter.device)
 
-        k = torch.arange(1, CORRECTED + 1, dtype=torch.float64)
-        corrections = torch.stack((1 / (1 - BETA1**k), (1 - BETA2**k).rsqrt()), 1)
         return cls(
             parameter=parameter,
             exp_avg=torch.zeros_like(parameter),
@@ -77,7 +72,7 @@ class Table(NamedTuple):
             turn=full((), -1, torch.int64),
             taken=full((turns + 1,), 0, torch.int32),
             coefficients=full((turns, 2), 0, torch.float32),
-            corrections=corrections.float().to(parameter.device),
+            corrections=bias_corrections(parameter.device),
             rate=full((), 0, torch.float32),
         )
 
@@ -94,15 +89,15 @@ class Table(NamedTuple):
         return Drawn(ids, rows, m_rows, v_rows)
 
     def fold(self, ids: Tensor, grad: Tensor) -> Tensor:
-        """Adds up, in place, the gradients (n, D) of positions with one id; their squared norm in all, ().
+        """Adds up, in place, the gradients (n, D) of positions with one id; squares (n,) of what comes out.
 
-        The order in which three or more are added up is not fixed; that of the norm is.
+        The order in which three or more are added up is not fixed.
         """
         n, D = grad.shape
         squares = grad.new_empty(n)
         fold_kernel[(n,)](grad, self.stamp, self.turn, ids, **_options(D))
         square_kernel[(n,)](grad, self.stamp, self.turn, ids, squares, **_options(D))
-        return squares.sum()
+        return squares
 
     def update(
         self, drawn: Drawn, grad: Tensor, scale: Tensor, found_inf: Tensor, *, lazy: bool

@@ -29,7 +29,8 @@ waits beside the rows for the update. A program takes all columns of its row, bl
 from __future__ import annotations
 
 from golde.kernels.adam import BETA1, BETA2, EPSILON
-from golde.kernels.triton.language import jit, tl
+from golde.kernels.triton.dense_adam_kernels import adam_step
+from golde.kernels.triton.language import jit, kernel, tl
 
 MOVING = 256
 """Missed steps that can move a row."""
@@ -77,7 +78,7 @@ def position_of_leader(stamp, ids, i, turn, TURN: tl.constexpr = TURN):
     return tl.load(stamp + tl.load(ids + i)) - turn * TURN
 
 
-@jit
+@kernel
 def gather_kernel(
     parameter, exp_avg, exp_avg_sq, last, stamp, turn, taken, coefficients, ids, rows, m_rows, v_rows,
     D: tl.constexpr, LAZY: tl.constexpr, BLOCK: tl.constexpr, TURN: tl.constexpr = TURN,
@@ -102,7 +103,7 @@ def gather_kernel(
         tl.store(rows + to, p, mask=inside)
 
 
-@jit
+@kernel
 def fold_kernel(grad, stamp, turn, ids, D: tl.constexpr, BLOCK: tl.constexpr):
     """Adds the gradient of a position that does not lead to its leader's, in place."""
     i = tl.program_id(0).to(tl.int64)
@@ -115,7 +116,7 @@ def fold_kernel(grad, stamp, turn, ids, D: tl.constexpr, BLOCK: tl.constexpr):
             tl.atomic_add(grad + leader * D + column, g, mask=inside, sem="relaxed")
 
 
-@jit
+@kernel
 def square_kernel(grad, stamp, turn, ids, squares, D: tl.constexpr, BLOCK: tl.constexpr):
     """``squares[i] = ‖grad[i]‖²`` of leaders, 0 of the others."""
     i = tl.program_id(0).to(tl.int64)
@@ -128,12 +129,11 @@ def square_kernel(grad, stamp, turn, ids, squares, D: tl.constexpr, BLOCK: tl.co
     tl.store(squares + i, tl.sum(total, 0))
 
 
-@jit
+@kernel
 def update_kernel(
     parameter, exp_avg, exp_avg_sq, last, stamp, turn, taken, coefficients, corrections, rate, ids,
     rows, m_rows, v_rows, grad, grad_scale, found_inf, D: tl.constexpr,
-    CORRECTED: tl.constexpr, LAZY: tl.constexpr, BLOCK: tl.constexpr, BETA1: tl.constexpr = BETA1,
-    BETA2: tl.constexpr = BETA2, EPSILON: tl.constexpr = EPSILON,
+    CORRECTED: tl.constexpr, LAZY: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Adam from the leaders' gathered rows into the table; the first program writes the step down.
 
@@ -161,16 +161,14 @@ def update_kernel(
             p = tl.load(rows + i * D + column, mask=inside, other=0.0)
             m = tl.load(m_rows + moments * D + column, mask=inside, other=0.0)
             v = tl.load(v_rows + moments * D + column, mask=inside, other=0.0)
-            m = BETA1 * m + (1 - BETA1) * g
-            v = BETA2 * v + (1 - BETA2) * g * g
-            p -= size * (m / (tl.sqrt(v) * scale + EPSILON))
+            p, m, v = adam_step(p, m, v, g, size, scale)
             tl.store(parameter + at, p, mask=inside)
             tl.store(exp_avg + at, m, mask=inside)
             tl.store(exp_avg_sq + at, v, mask=inside)
         tl.store(last + row, before + 1)
 
 
-@jit
+@kernel
 def settle_kernel(
     parameter,
     exp_avg,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from golde.kernels.triton.distance import _on
-from golde.kernels.triton.language import jit, tl
+from golde.kernels.triton.language import kernel, tl
 
 FEW = 1 << 14
 """Numbers up to which counting, whose work grows with their square, is the quicker way."""
@@ -18,7 +18,7 @@ FEW = 1 << 14
 ROWS, COLUMNS = 32, 256
 
 
-@jit
+@kernel
 def sort_kernel(values, ordered, order, count, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """Each of some values to its place: behind all smaller ones, and equal ones that come before it."""
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)

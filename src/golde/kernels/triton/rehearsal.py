@@ -1,0 +1,73 @@
+"""Kernels launched by name, and compiled side by side before they are first needed.
+
+Triton compiles a kernel when it is first launched. A training step launches some thirty, one after
+another, and would spend a quarter of a minute on it. Rehearsed, the step goes through its motions without
+launching anything; the kernels it would have launched are then compiled all at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+
+
+class _Launch(NamedTuple):
+    function: Any
+    grid: tuple[int, ...]
+    device: int
+    arguments: tuple[Any, ...]
+    constants: dict[str, Any]
+
+
+_rehearsed: list[_Launch] | None = None  # what was to be launched; none unless rehearsing
+
+
+class Kernel:
+    """A Triton function that is launched on a grid, as ``kernel[grid](...)``."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
+        return partial(_launch, self.function, grid)
+
+
+def _launch(function: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
+    if _rehearsed is None:
+        function[grid](*arguments, **constants)
+    else:
+        device = torch.cuda.current_device() if torch.cuda.is_available() else 0
+        _rehearsed.append(_Launch(function, grid, device, arguments, constants))
+
+
+def rehearsing() -> bool:
+    """Whether launches are only noted down: what they should have written is then 0."""
+    return _rehearsed is not None
+
+
+@contextmanager
+def rehearsal() -> Iterator[None]:
+    """Compile what is launched under it, side by side, instead of launching it."""
+    global _rehearsed
+    launches: list[_Launch] = []
+    _rehearsed = launches
+    try:
+        yield
+    finally:
+        _rehearsed = None
+    _compile(launches)
+
+
+def _compile(launches: list[_Launch]) -> None:
+    from triton import AsyncCompileMode
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool, AsyncCompileMode(pool):
+        for function, grid, device, arguments, constants in launches:
+            with torch.cuda.device(device):
+                function.warmup(*arguments, grid=grid, **constants)
