@@ -28,8 +28,10 @@ def test_a_kernel_is_launched_unless_it_is_rehearsed(monkeypatch: pytest.MonkeyP
     kernel[(3,)](1, BLOCK=2)
     assert function.launched == [((3,), (1,), {"BLOCK": 2})]
     with rehearsal.rehearsal():
+        with rehearsal.rehearsal():
+            assert rehearsal.rehearsing()
+            kernel[(4,)](5, BLOCK=6)
         assert rehearsal.rehearsing()
-        kernel[(4,)](5, BLOCK=6)
         assert not compiled
     assert not rehearsal.rehearsing()
     assert len(function.launched) == 1

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from math import log, log10
 from pathlib import Path
 from typing import Any
@@ -497,7 +498,12 @@ def test_the_benchmark_reports_nothing_that_is_wrong(monkeypatch: pytest.MonkeyP
 
 def test_configurations_are_what_the_hardware_takes() -> None:
     for C in (1, 13, 21, 64, 65, 1601):
-        for blocks in (*configuration(C, geodesic=True), *configuration(C, geodesic=False)):
+        every = (
+            configuration(C, geodesic=geodesic, shared=shared)
+            for geodesic in (True, False)
+            for shared in (99_000, 232_448)
+        )
+        for blocks in chain.from_iterable(every):
             for side in blocks[:2]:
                 assert side >= 16
                 assert side & (side - 1) == 0

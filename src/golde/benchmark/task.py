@@ -69,7 +69,9 @@ class Task:
         return GoldE(self.config.model, size.entities, size.relations, seed=SEED).to(self.device)
 
     def update(self, model: GoldE, *, capture: bool) -> Update:
-        return Update(model, self.sampler(), self.config.training, capture=capture)
+        update = Update(model, self.sampler(), self.config.training, capture=capture)
+        update.rehearse()
+        return update
 
     def at(self, size: Size) -> Task:
         """The same at another size."""

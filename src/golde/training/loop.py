@@ -18,7 +18,8 @@ from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, GoldeError, RunError
 from golde.evaluation.evaluate import evaluate, rank_triples
-from golde.evaluation.ranking import NonFiniteScoreError
+from golde.evaluation.ranking import CountingScorer, NonFiniteScoreError
+from golde.kernels.triton import has_triton
 from golde.models import GoldE
 from golde.runs import RunFolder
 from golde.runs.atomic import write_text
@@ -228,14 +229,15 @@ class _Training:
 
     def _rehearse(self) -> None:
         """Have the kernels of a step and of a validation compiled side by side, where there are any."""
-        if self.device.type != "cuda" or not self.update.fused or self._is_over():
+        if self.device.type != "cuda" or not has_triton() or self._is_over():
             return
         from golde.kernels.triton.rehearsal import rehearsal
 
         with rehearsal():
             self.update.rehearse()
-            if len(self.valid) and self.validate_every:
-                rank_triples(self.model.scorer(), self.graph, self.valid, device=self.device)
+            scorer = self.model.scorer()
+            if len(self.valid) and isinstance(scorer, CountingScorer):
+                rank_triples(scorer, self.graph, self.valid, device=self.device)
 
     def _is_over(self) -> bool:
         return (

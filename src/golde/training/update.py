@@ -62,14 +62,13 @@ class Update:
         assert self._outcome is not None
         return self._outcome
 
-    @property
-    def fused(self) -> bool:
-        """Whether the step is made of kernels."""
-        return isinstance(self.table, FusedRowAdam)
-
     def rehearse(self) -> None:
-        """Go through the motions of a step; under a ``rehearsal`` only, where nothing is launched."""
-        self._step()
+        """Have the kernels of a step compiled before the first, where it is made of kernels on a GPU."""
+        if self.sampler.device.type == "cuda" and isinstance(self.table, FusedRowAdam):
+            from golde.kernels.triton.rehearsal import rehearsal
+
+            with rehearsal():
+                self._step()
 
     def settle(self) -> None:
         """Bring the entity table up to date; to be called before anything but a step reads it."""

@@ -34,6 +34,7 @@ from golde.kernels.triton.distance import (
     launch_forward,
     new_gradients,
     new_packed,
+    shared_memory,
 )
 from golde.kernels.triton.groups import KINDS, Group
 from golde.kernels.triton.sorting import sorted_few
@@ -85,7 +86,9 @@ class _Launch:
         self.maps = [*maps, maps[0], maps[0]][:3]
         self.B = len(tiles.order)
         self.N = len(rows) - 2 * self.B
-        self.chosen = configuration(group.core, geodesic=group.letter == "Q")
+        self.chosen = configuration(
+            group.core, geodesic=group.letter == "Q", shared=shared_memory(rows.device)
+        )
         self.padded_q, self.padded_c = (self._padded(count) for count in (self.B, self.N))
         self.across = width(group.core)
         self.norm, self.own, self.precision = norm, own, precision

@@ -10,6 +10,9 @@ WHOLE = 64
 SMALLEST = 16
 """No side of a tile that enters a product may be smaller."""
 
+LARGE_SHARED = 200_000
+"""Bytes of shared memory that a program may use on the GPUs that the usual blocks are made for."""
+
 PROGRAMS = 4096
 """Programs of the backward pass that keep any GPU busy; more would only make more parts to add up."""
 
@@ -64,9 +67,21 @@ def division(tiles: int, M: int, numbers: int) -> tuple[int, int]:
     return each, -(-M // -(-M // together))
 
 
-def configuration(C: int, *, geodesic: bool) -> Configuration:
-    """The blocks for core vectors of C numbers: the quickest of ``pairwise_kernels.py`` on an H200."""
-    forward, slopes = Blocks(64, 64, 4, 3), Blocks(64, 32)
-    if geodesic:
-        return Configuration(forward, Blocks(32, 32, 2, 2), slopes)
-    return Configuration(forward, Blocks(64, 64, 4, 1), slopes)
+def configuration(C: int, *, geodesic: bool, shared: int = LARGE_SHARED) -> Configuration:
+    """The blocks for core vectors of C numbers, on a GPU with so much ``shared`` memory, in bytes.
+
+    Where there is plenty they are the quickest of ``pairwise_kernels.py`` on an H200; where there is less,
+    small ones that fit.
+    """
+    if shared < LARGE_SHARED:
+        return Configuration(Blocks(32, 32, 4, 1), Blocks(32, 32, 2, 1), Blocks(32, 32, 4, 1))
+    across = width(C)
+    if across > WHOLE:  # walked through in pieces, which need more memory at a time
+        forward = Blocks(64, 64, 4, 1)
+    else:
+        forward = Blocks(64, 32 if geodesic and across < WHOLE else 64, 4, 3)
+    if across == WHOLE or (geodesic and across > SMALLEST):
+        backward = Blocks(64, 32, 4, 2)
+    else:
+        backward = Blocks(32, 32, 2, 2) if geodesic else Blocks(64, 64, 4, 1)
+    return Configuration(forward, backward, slopes=Blocks(64, 32, 4, 1))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +17,7 @@ from torch.autograd.function import once_differentiable
 from golde.kernels.finish import Finish, Geodesic
 from golde.kernels.pairwise import Core
 from golde.kernels.triton.blocks import (
+    LARGE_SHARED,
     WHOLE,
     Blocks,
     Configuration,
@@ -279,6 +281,15 @@ def _launch(blocks: Blocks) -> dict[str, int]:
     }
 
 
+@cache
+def shared_memory(device: torch.device) -> int:
+    """Bytes of shared memory that one program may use."""
+    if device.type != "cuda":
+        return LARGE_SHARED
+    about = torch.cuda.get_device_properties(device)
+    return int(getattr(about, "shared_memory_per_block_optin", about.shared_memory_per_block))
+
+
 def _on(device: torch.device) -> AbstractContextManager[object]:
     """Triton launches on the current device, which need not be the tensors'."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
@@ -405,5 +416,7 @@ def fused_pairwise(
         raise ValueError(f"queries are {tuple(q.shape)}, candidates {tuple(c.shape)}")
     if onto is not None and (onto.shape != (B, N) or not onto.is_contiguous()):
         raise ValueError(f"the sum can only be added to a contiguous ({B}, {N}) table")
-    chosen = blocks or configuration(C, geodesic=isinstance(finish, Geodesic))
+    chosen = blocks or configuration(
+        C, geodesic=isinstance(finish, Geodesic), shared=shared_memory(q.device)
+    )
     return _fused(finish, norm, weight, precision, chosen, onto, q, c, *scalars)

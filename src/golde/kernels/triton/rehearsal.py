@@ -53,8 +53,14 @@ def rehearsing() -> bool:
 
 @contextmanager
 def rehearsal() -> Iterator[None]:
-    """Compile what is launched under it, side by side, instead of launching it."""
+    """Compile what is launched under it, side by side, instead of launching it.
+
+    One within another leaves the compiling to that.
+    """
     global _rehearsed
+    if _rehearsed is not None:
+        yield
+        return
     launches: list[_Launch] = []
     _rehearsed = launches
     try:
