@@ -201,6 +201,12 @@ def test_every_kind_of_step(signature: str, R: int, B: int, N: int, more: dict[s
     Step(signature, R, B, N, **more).check()
 
 
+def test_where_blocks_have_to_be_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With less shared memory; the padded rows are then no multiple of what a program packs."""
+    monkeypatch.setattr(batch, "shared_memory", lambda device: 99_000)
+    Step("P3x1 Q4x1", 1, 5, 65).check()
+
+
 @pytest.mark.parametrize("R", [1, 2])
 def test_one_relation_with_all_queries(R: int) -> None:
     """Two tiles of 32, or three of 16; the maps of the others have no gradient."""

@@ -37,11 +37,15 @@ from golde.kernels.triton.distance import (
     shared_memory,
 )
 from golde.kernels.triton.groups import KINDS, Group
+from golde.kernels.triton.kernels import CANDIDATE_SIDES, QUERY_SIDES
 from golde.kernels.triton.sorting import sorted_few
 from golde.kernels.triton.streams import side_by_side
 
 CANDIDATES = 64
+"""Candidates that a program packs."""
+
 SHARES = 1024
+"""Numbers of a relation's maps that a program adds up."""
 
 
 class Tiles(NamedTuple):
@@ -95,6 +99,7 @@ class _Launch:
         block = max(SMALLEST, 1 << (group.K - 1).bit_length())
         self.shape = {"KIND": KINDS[group.letter], "BLOCK_K": block}
         self.usual = {"OWN": own, "NORM": norm, "PRECISION": precision, "TILE": tiles.size}
+        self.usual |= {"num_warps": 2 if block <= 32 else 8}  # a larger map needs more registers
 
     def _padded(self, count: int) -> int:
         return -(-count // self.chosen.multiple) * self.chosen.multiple
@@ -102,21 +107,21 @@ class _Launch:
     def queries(self, paired: Tensor) -> Packed:
         """Pack the queries; their distances to answers and themselves go to ``paired`` (M, 2, B)."""
         M, K, B = self.group.M, self.group.K, self.B
-        sides = 5 if self.group.letter == "Q" else 0
+        sides = QUERY_SIDES if self.group.letter == "Q" else 0
         packed = new_packed(self.rows, M, self.padded_q, self.across, sides, self.precision)
         count = len(self.tiles.relation)
         with _on(self.rows.device):
             query_kernel[((count + 1) * M,)](
                 self.rows, *self.tiles[1:5], *self.maps, *packed, paired,
                 M, B, self.padded_q, self.rows.stride(0), K, count, -self.group.weight,
-                WIDTH=self.across, **self.shape, **self.usual, num_warps=2,
+                WIDTH=self.across, **self.shape, **self.usual,
             )  # fmt: skip
         return packed
 
     def candidates(self) -> Packed:
         """Pack the candidates."""
         M, K = self.group.M, self.group.K
-        sides = 2 if self.group.letter == "Q" else 0
+        sides = CANDIDATE_SIDES if self.group.letter == "Q" else 0
         packed = new_packed(self.rows, M, self.padded_c, self.across, sides, self.precision)
         if self.N:
             with _on(self.rows.device):
@@ -155,7 +160,7 @@ class _Launch:
         numbers = found.to_q.shape[2]
         tiles, count = len(self.tiles.relation), len(self.tiles.first) - 1
         shares = _new(self.rows, tiles, M * (K * K + K + 1))
-        to_maps = [torch.empty_like(given) for given in self.maps]
+        to_maps = [_new(given, *given.shape) for given in self.maps]
         with _on(self.rows.device):
             if self.N:
                 candidate_backward_kernel[(-(-self.N // CANDIDATES) * M,)](
@@ -167,7 +172,7 @@ class _Launch:
                 self.rows, *self.tiles[1:5], *self.maps, found.to_q, found.to_query, to_paired,
                 to_rows, shares,
                 M, B, self.padded_q, self.rows.stride(0), K, -self.group.weight,
-                KEPT=numbers, **self.shape, **self.usual, num_warps=2,
+                KEPT=numbers, **self.shape, **self.usual,
             )  # fmt: skip
             shares_kernel[(count, -(-shares.shape[1] // SHARES))](
                 shares, self.tiles.first, *to_maps, M, K,

@@ -309,8 +309,8 @@ def query_backward_kernel(
     """Gradients of heads and answers, and a tile's share of those of its map.
 
     ``to_q`` (M, padded, KEPT) and ``to_query`` (M, 2, padded) come from the distance,
-    ``grad`` (2, B) is that of the answers' and own scores. ``shares`` (TILES, M(K² + K + 1)) holds the
-    map's, then the weights' or the boost's, then the curvature's.
+    ``grad`` (1 or 2, B) is that of the answers' and own scores. ``shares`` (TILES, M(K² + K + 1)) holds
+    the map's, then the weights' or the boost's, then the curvature's.
     """
     m = tl.program_id(0) % M
     t = tl.program_id(0) // M

@@ -45,8 +45,13 @@ NARROW = 2**31 - 1
 """The largest offset that 32 bits hold."""
 
 PACK_ROWS = 64
+"""Rows that a program packs."""
+
 SUMMED = 1024
+"""Numbers of the parts of a gradient that a program adds up."""
+
 PAIRED_ROWS = 32
+"""Queries that a program takes with their own candidates."""
 
 
 class Packed(NamedTuple):
@@ -91,6 +96,7 @@ def launch_pack(
                 vectors, first, second, *packed,
                 M, rows, padded, C, *vectors.stride(), across,
                 SCALARS=len(scalars), PRECISION=precision, BLOCK=block, BLOCK_C=min(across, WHOLE),
+                num_warps=4,
             )  # fmt: skip
     return packed
 
@@ -206,13 +212,11 @@ def launch_long_backward(
     weight: float,
     grad: Tensor,
     *,
-    core: int,
     precision: str,
     blocks: Blocks,
 ) -> Gradients:
     """The same for core vectors of any length, one component at a time."""
     (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
-    assert core <= across
     down, over = rows_q // blocks.rows, rows_c // blocks.columns
     geodesic = query.geodesic
     found = new_gradients(query, candidate, across)
@@ -340,12 +344,12 @@ class _Fused(torch.autograd.Function):
             found = Gradients(*(torch.zeros_like(t) for t in new_gradients(query, candidate, C)))
         else:
             grad = torch.nn.functional.pad(grads[0], (0, rows_c - N, 0, rows_q - B)).contiguous()
-            launch = launch_long_backward if C > WHOLE else launch_backward
-            blocks = chosen.slopes if C > WHOLE else chosen.backward
-            with torch.autocast(grad.device.type, enabled=False):
-                found = launch(
-                    query, candidate, norm, weight, grad, core=C, precision=precision, blocks=blocks
-                )
+            given = query, candidate, norm, weight, grad
+            if C <= WHOLE:
+                found = launch_backward(*given, core=C, precision=precision, blocks=chosen.backward)
+            else:
+                with torch.autocast(grad.device.type, enabled=False):
+                    found = launch_long_backward(*given, precision=precision, blocks=chosen.slopes)
         scalars = []
         if query.geodesic:
             to_root, to_a = found.to_query.unbind(1)

@@ -3,7 +3,8 @@
 **Packing.** Core vectors and scalars are first copied into blocks that need no bounds: (M, rows, width)
 with rows a multiple of every tile's and width a power of two (or a multiple of ``WHOLE``), vectors
 padded with 0 and scalars with 1, which every finish survives. On the way ``Geodesic.sides`` is worked
-out. Copying is next to nothing, and the loops below then neither mask nor convert.
+out. Copying is next to nothing, and the loops below then neither mask nor convert. The kernels of a
+training step write both sides in this form at once (``batch_kernels``).
 
 **Precision.** Tensor cores multiply numbers of 11 bits. In ``tf32x3`` every number is the sum of two such
 numbers, high and low, and a product three of theirs; the fourth, low by low, is below rounding. For the
@@ -18,11 +19,11 @@ and adds them up; the table is written once, and nothing of shape B×N×M exists
 **Backward.** With ``g`` the incoming gradient of the table and ``s = g · ∂d^norm/∂x`` the slope of each
 pair, the product rule gives ``∂q = s c`` and ``∂c = sᵀ q`` for each component, and the gradient of a
 scalar is the sum of its pointwise gradients over the pairs it takes part in. Nothing was kept from the
-forward pass: x is multiplied out again, tile by tile, once for both sides. A program owns a stretch of
-the candidates of *one* component and walks over all queries for each tile of it. What it finds for the
-candidates is complete; its share of the queries' gradients goes to a block of its own, and the blocks of
-all stretches are added up afterwards: no atomics, and two runs agree to the bit. The gradient is linear
-in g, so a weight on the whole sum is applied to what is stored, not pair by pair.
+forward pass: x is multiplied out again, tile by tile, once for both sides. A program owns a tile of the
+candidates of *one* component, or several one after another (``division``), and walks over all queries for
+each. What it finds for the candidates is complete; its share of the queries' gradients goes to a part of
+its own, and the parts are added up afterwards, in their order: no atomics, and two runs agree to the bit.
+The gradient is linear in g, so a weight on the whole sum is applied to what is stored, not pair by pair.
 
 **Long core vectors** (more than ``WHOLE`` numbers) are walked through in pieces, and their gradients do
 not fit into registers. There one kernel forms the slopes of one component as a B×N table, with sums of
@@ -239,15 +240,15 @@ def halves(x, PRECISION: tl.constexpr):
 @kernel
 def backward_kernel(
     q, c, of_query, of_candidate, grad, to_q, to_c, to_query, to_candidate, weight, M, rows_q, rows_c,
-    stretch,
+    each,
     GEODESIC: tl.constexpr, NORM: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
     WIDTH: tl.constexpr, KEPT: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of both sides; a program owns ``stretch`` tiles of the candidates of one component.
+    """Gradients of both sides; a program owns ``each`` tiles of the candidates of one component.
 
-    ``grad`` (rows_q, rows_c) is padded with 0. ``to_q`` and ``to_query`` have one block a stretch; of the
-    padded numbers of a row ``KEPT`` are stored.
-    Programs that follow each other share their part of the incoming gradient.
+    ``grad`` (rows_q, rows_c) is padded with 0. ``to_q`` and ``to_query`` have one part for each program of
+    a component; of the padded numbers of a row ``KEPT`` are stored. Programs that follow each other read
+    the same columns of the incoming gradient.
     """
     m = (tl.program_id(0) % M).to(tl.int64)
     part = tl.program_id(0) // M
@@ -262,8 +263,8 @@ def backward_kernel(
         of_candidate += m * 2 * rows_c
         to_candidate += m * rows_c
         to_query += (part * M + m) * 2 * rows_q
-    begin = part * stretch
-    for tile in range(begin, tl.minimum(begin + stretch, rows_c // BLOCK_N)):
+    begin = part * each
+    for tile in range(begin, tl.minimum(begin + each, rows_c // BLOCK_N)):
         columns = places(tile, BLOCK_N, WIDE)
         others = tl.load(c + columns[:, None] * WIDTH + number[None, :])
         across = tl.load(c + columns[None, :] * WIDTH + number[:, None])

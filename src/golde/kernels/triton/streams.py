@@ -1,4 +1,4 @@
-"""Work that does not depend on each other, side by side on a GPU."""
+"""Pieces of work that do not depend on each other, side by side on a GPU."""
 
 from __future__ import annotations
 
