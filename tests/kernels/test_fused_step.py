@@ -1,0 +1,78 @@
+"""A whole step of training by kernels against the plain one: they draw, score and move the same."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from golde.config import Config
+from golde.geometry import constraints, present, reflections
+from golde.models import GoldE, golde
+from golde.training import losses, row_adam, sampling
+from golde.training.dense_adam import FusedAdam
+from golde.training.sampling import Sampler
+from golde.training.update import Update
+from tiny import quick, ring
+
+if find_spec("triton") is None:
+    pytest.skip("Triton is not installed (extra: kernels)", allow_module_level=True)
+
+CUDA = torch.cuda.is_available()
+DEVICE = torch.device("cuda" if CUDA else "cpu")
+
+with pytest.MonkeyPatch.context() as patch:
+    if not CUDA:
+        patch.setenv("TRITON_INTERPRET", "1")  # read when kernels are defined; see conftest
+    for name in ("batch", "dense_adam", "draw", "loss", "orth", "positive", "row_adam"):
+        import_module(f"golde.kernels.triton.{name}")
+
+
+def first_steps(
+    config: Config, count: int, *, fused: bool
+) -> tuple[list[float], dict[str, Tensor]]:
+    """The losses of the first steps and the parameters after them."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not fused:
+            patch.setenv("GOLDE_KERNELS", "plain")
+        elif not CUDA:  # everything is as on a GPU
+            patch.setenv("TRITON_INTERPRET", "1")
+            for module in (losses, sampling, reflections, constraints):
+                patch.setattr(module, "fuses", lambda tensor: True)
+            patch.setattr(golde, "supports", lambda finish, dtype, device: True)
+            patch.setattr(golde, "present", partial(present, fixed=True))
+            patch.setattr(row_adam, "has_kernels", lambda config, device: True)
+        graph, training = ring(), config.training
+        sizes = len(graph.entities), len(graph.relations)
+        made: dict[str, Any] = {"batch_size": 5, "negatives": training.negatives, "seed": 4}
+        sampler = Sampler(graph.train, *sizes, subsampling=True, device=DEVICE, **made)
+        model = GoldE(config.model, *sizes, seed=2).to(DEVICE)
+        update = Update(model, sampler, training, capture=False)
+        assert isinstance(update.dense, FusedAdam) == fused
+        outcomes = [update(step, 0.01).loss.item() for step in range(count)]
+        update.settle()
+        return outcomes, {name: p.detach() for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize(
+    ("model", "training"),
+    [
+        ({"signature": "P3x1 Q4x1"}, {}),
+        (
+            {"signature": "E2x1 Q3x1", "reciprocal": False, "bias": True, "norm": 2},
+            {"query_as_negative": False, "optimiser": "lazy-adam", "negatives": 0},
+        ),
+    ],
+    ids=["defaults", "others"],
+)
+def test_a_step_by_kernels_is_the_step(model: dict[str, Any], training: dict[str, Any]) -> None:
+    config = quick(model, **training)
+    found, moved = first_steps(config, 2, fused=True)
+    expected, wanted = first_steps(config, 2, fused=False)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=0)
+    torch.testing.assert_close(moved, wanted, rtol=0, atol=1e-4)
