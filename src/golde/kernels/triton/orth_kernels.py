@@ -19,7 +19,7 @@ length of u, but rows below 10⁻¹⁵ count as zero: they reflect nothing and h
 
 from __future__ import annotations
 
-from golde.kernels.triton.kernels import multiplied, split
+from golde.kernels.triton.kernels import mixed, multiplied, split
 from golde.kernels.triton.language import jit, kernel, tl
 
 
@@ -62,18 +62,6 @@ def orth_kernel(
 
 
 @jit
-def mixed(x, BLOCK: tl.constexpr):
-    """Columns in the order 0 2 4 6 1 3 5 7 of every eight.
-
-    A thread has columns 2t and 2t + 1 of a product's eight, but t and t + 4 of a factor's. In this order
-    a product is a factor without going through shared memory, and, transposed, so is it on the right. The
-    other factor has the same order, and the sum over it does not change.
-    """
-    x = tl.reshape(x, (BLOCK, BLOCK // 8, 4, 2))
-    return tl.reshape(tl.permute(x, (0, 1, 3, 2)), (BLOCK, BLOCK))
-
-
-@jit
 def product(x, y):
     """``x y`` by three products of halves."""
     high, low = split(x)
@@ -96,14 +84,14 @@ def orth_backward_kernel(
     to_map = tl.load(grad + whole, mask=in_whole, other=0.0)
     turn = product(tl.trans(to_map), tl.load(G + whole, mask=in_whole, other=0.0))
     turn *= (1 / w)[None, :]
-    mixed_W = mixed(tl.load(W + some, mask=in_some, other=0.0), BLOCK)
-    Z = product(mixed_W, tl.trans(mixed(turn, BLOCK)))
-    outer = product(mixed_W, tl.trans(mixed(to_map, BLOCK)))
-    lower = product(mixed(Z, BLOCK), tl.trans(mixed_W))
+    mixed_W = mixed(tl.load(W + some, mask=in_some, other=0.0), BLOCK, BLOCK)
+    Z = product(mixed_W, tl.trans(mixed(turn, BLOCK, BLOCK)))
+    outer = product(mixed_W, tl.trans(mixed(to_map, BLOCK, BLOCK)))
+    lower = product(mixed(Z, BLOCK, BLOCK), tl.trans(mixed_W))
     lower = tl.where(i > j, lower, tl.where(i == j, 0.5 * lower, 0.0))
     rows = tl.load(U + some, mask=in_some, other=0.0)
-    mixed_U = tl.trans(mixed(tl.trans(rows), BLOCK))
-    F = product(mixed(lower + tl.trans(lower), BLOCK), mixed_U)
+    mixed_U = tl.trans(mixed(tl.trans(rows), BLOCK, BLOCK))
+    F = product(mixed(lower + tl.trans(lower), BLOCK, BLOCK), mixed_U)
     tl.store(to_U + some, (Z - F) * w[None, :] - outer, mask=in_some)
     to_w = tl.sum(rows * (Z - 0.5 * F), 0)
     tl.store(to_weights + at * K + number, to_w, mask=number < K)
