@@ -34,6 +34,7 @@ from golde.kernels.triton.kernels import (
 )
 from golde.kernels.triton.loss import SCALED, WHOLE
 from golde.kernels.triton.loss_kernels import adversarial_kernel, scale_kernel
+from golde.kernels.triton.orth import REGISTERS
 from golde.kernels.triton.orth_kernels import orth_backward_kernel, orth_kernel
 from golde.kernels.triton.positive import BLOCK, positive_kernel
 from golde.kernels.triton.ranks_kernels import BEST, COUNTS, TRUTH, mark_kernel, tile_kernel
@@ -53,7 +54,7 @@ BATCH = (
     "*rows order ordered ?relation ?begin ?end ?first *maps *weights *beta *packed *sides *paired"
 )
 BATCH += " *to_q *to_c *to_query *to_candidate *grad *to_rows *shares *to_maps *to_weights *to_beta .weight"
-ORTH = "*U *weights *G *grad *to_U *to_weights *free *found .limit"
+ORTH = "*U *weights *G *W *grad *to_U *to_weights *free *found .limit"
 DRAW = "entity direction answer *weight place !loop order step entities directions *weights places"
 DRAW += " !own_masked drawn ~start"
 LOSS = "*positive *own *shared !own_masked !masked *weight *terms *to_positive *to_own *to_shared"
@@ -108,8 +109,10 @@ def of_a_batch() -> Iterator[Any]:
         for kernel in (candidate_kernel, candidate_backward_kernel):
             yield built(kernel, types(BATCH), constants | {"BLOCK": CANDIDATES}, num_warps=4)
         yield built(shares_kernel, types(BATCH), {"KIND": kind, "BLOCK": SHARES}, num_warps=4)
-    for kernel in (orth_kernel, orth_backward_kernel):
-        yield built(kernel, types(ORTH), {"BLOCK": 16}, num_warps=1)
+    for block, warps in ((16, 1), (32, 1), (64, 4)):
+        constants = {"ROWS": block - 1, "K": block - 1, "BLOCK": block}
+        for kernel, limit in ((orth_kernel, None), (orth_backward_kernel, REGISTERS)):
+            yield built(kernel, types(ORTH), constants, num_warps=warps, maxnreg=limit)
     for backward in (False, True):
         constants = {"BACKWARD": backward, "BLOCK": BLOCK}
         yield built(positive_kernel, types(ORTH), constants, num_warps=4)

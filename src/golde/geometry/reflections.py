@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from golde.kernels.triton.support import fuses
 
 LARGEST_FUSED = 64
-"""Dimension up to which a kernel holds a map in registers and reflects it row by row."""
+"""Dimension and number of reflections up to which a kernel holds a map in registers."""
 
 
 def inner(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ def orth_matrix(U: Tensor, w: Tensor) -> Tensor:
     rows. The map does not depend on the length of a row, so rows are first scaled to
     ``⟨u, u⟩_w = ±1``, which keeps ``T⁻¹`` well conditioned in float32. A zero row is the identity.
     """
-    if fuses(U) and U.shape[-1] <= LARGEST_FUSED:
+    if fuses(U) and max(U.shape[-2:]) <= LARGEST_FUSED:
         from golde.kernels.triton.orth import fused_orth
 
         return fused_orth(U, w)

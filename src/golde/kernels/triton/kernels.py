@@ -229,6 +229,24 @@ def forward_kernel(
 
 
 @jit
+def mixed(x, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Columns in the order 0 2 4 6 1 3 5 7 of every eight.
+
+    A thread has columns 2t and 2t + 1 of a product's eight, but t and t + 4 of a factor's. In this order
+    a product is a factor as it lies in registers; what it is multiplied by has the same order.
+    """
+    x = tl.reshape(x, (ROWS, COLUMNS // 8, 4, 2))
+    return tl.reshape(tl.permute(x, (0, 1, 3, 2)), (ROWS, COLUMNS))
+
+
+@jit
+def mixed_order(index, COUNT: tl.constexpr):
+    """The same of a vector."""
+    index = tl.reshape(index, (COUNT // 8, 4, 2))
+    return tl.reshape(tl.permute(index, (0, 2, 1)), (COUNT,))
+
+
+@jit
 def halves(x, PRECISION: tl.constexpr):
     """High and low, or twice the same where only one is used."""
     if PRECISION == "tf32x3":
@@ -266,7 +284,8 @@ def backward_kernel(
     begin = part * each
     for tile in range(begin, tl.minimum(begin + each, rows_c // BLOCK_N)):
         columns = places(tile, BLOCK_N, WIDE)
-        others = tl.load(c + columns[:, None] * WIDTH + number[None, :])
+        turned = mixed_order(columns, BLOCK_N)
+        others = tl.load(c + turned[:, None] * WIDTH + number[None, :])
         across = tl.load(c + columns[None, :] * WIDTH + number[:, None])
         others, others_low = halves(others, PRECISION)
         across, across_low = halves(across, PRECISION)
@@ -295,7 +314,7 @@ def backward_kernel(
                 tl.store(to_query + rows_q + rows, sum_a)
             else:
                 slope = root_gradient(g, x, NORM)
-            slope, slope_low = halves(slope, PRECISION)
+            slope, slope_low = halves(mixed(slope, BLOCK_B, BLOCK_N), PRECISION)
             share = multiplied(slope, slope_low, others, others_low, PRECISION) * weight
             at_share = rows[:, None] * KEPT + number[None, :]
             if tile > begin:
@@ -304,7 +323,7 @@ def backward_kernel(
             to_others = multiplied_onto(
                 to_others, tl.trans(slope), tl.trans(slope_low), vectors, vectors_low, PRECISION
             )
-        tl.store(to_c + columns[:, None] * KEPT + number[None, :], to_others * weight, mask=kept)
+        tl.store(to_c + turned[:, None] * KEPT + number[None, :], to_others * weight, mask=kept)
         if GEODESIC:
             tl.store(to_candidate + columns, tl.sum(to_n, 0) * weight)
         tl.debug_barrier()  # what was stored for the queries is read again, perhaps by other threads

@@ -18,33 +18,40 @@ from golde.kernels.triton.orth_kernels import orth_backward_kernel, orth_kernel
 
 # Launchers.
 
+REGISTERS = 200
+"""At most, for a thread of the backward kernel: ten programs then share a multiprocessor, not eight."""
 
-def launch_orth(U: Tensor, w: Tensor) -> Tensor:
-    """The maps (L, K, K) of reflections U (L, n, K) under weights (L, K), both contiguous."""
+
+def launch_orth(U: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    """The maps (L, K, K) of reflections U (L, n, K) under weights (L, K), both contiguous, and W as U."""
     L, rows, K = U.shape
-    G = _new(U, L, K, K)
+    G, W = _new(U, L, K, K), _new(U, L, rows, K)
     if L:
-        block = _block(K)
+        block = _block(rows, K)
         with _on(U.device):
-            orth_kernel[(L,)](U, w, G, rows, K, BLOCK=block, num_warps=_warps(block))
-    return G
+            orth_kernel[(L,)](U, w, G, W, ROWS=rows, K=K, BLOCK=block, num_warps=_warps(block))
+    return G, W
 
 
-def launch_orth_backward(U: Tensor, w: Tensor, G: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+def launch_orth_backward(
+    U: Tensor, w: Tensor, G: Tensor, W: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
     """The gradients of U and w."""
     L, rows, K = U.shape
     to_U, to_w = _new(U, L, rows, K), _new(U, L, K)
     if L:
-        block = _block(K)
+        block = _block(rows, K)
         with _on(U.device):
             orth_backward_kernel[(L,)](
-                U, w, G, grad, to_U, to_w, rows, K, BLOCK=block, num_warps=_warps(block)
-            )
+                U, w, G, W, grad, to_U, to_w,
+                ROWS=rows, K=K, BLOCK=block, num_warps=_warps(block), maxnreg=REGISTERS,
+            )  # fmt: skip
     return to_U, to_w
 
 
-def _block(K: int) -> int:
-    return max(2, 1 << (K - 1).bit_length())
+def _block(rows: int, K: int) -> int:
+    """What U and G are padded to, either way; products take no less than 16."""
+    return max(16, 1 << (max(rows, K) - 1).bit_length())
 
 
 def _warps(block: int) -> int:
@@ -58,22 +65,22 @@ class _Orth(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, U: Tensor, w: Tensor) -> Tensor:
         U, w = U.contiguous(), w.contiguous()
-        G = launch_orth(U, w)
-        ctx.save_for_backward(U, w, G)
+        G, W = launch_orth(U, w)
+        ctx.save_for_backward(U, w, G, W)
         return G
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
-        U, w, G = ctx.saved_tensors
-        return launch_orth_backward(U, w, G, grads[0].contiguous())
+        U, w, G, W = ctx.saved_tensors
+        return launch_orth_backward(U, w, G, W, grads[0].contiguous())
 
 
 _orth: Callable[..., Tensor] = _Orth.apply
 
 
 def fused_orth(U: Tensor, w: Tensor) -> Tensor:
-    """``Orth(U, w)`` for U (..., n, K), w > 0 (..., K), in float32, K at most 64: (..., K, K)."""
+    """``Orth(U, w)`` for U (..., n, K), w > 0 (..., K), in float32, n and K at most 64: (..., K, K)."""
     *batch, rows, K = U.shape
     count = math.prod(batch)
     maps = _orth(U.reshape(count, rows, K), w.expand(*batch, K).reshape(count, K))
