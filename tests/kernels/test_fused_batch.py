@@ -380,21 +380,6 @@ def test_tiles_share_a_relation(
         assert tiles.first.tolist() == first
 
 
-@pytest.mark.parametrize("few", [sorting.FEW, 0], ids=["counted", "sorted"])
-@pytest.mark.parametrize("count", [0, 1, 31, 33, 300])
-def test_few_numbers_in_order(count: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal ones stay in their order; both ends of the range; into memory that is given."""
-    monkeypatch.setattr(sorting, "FEW", few)
-    draw = torch.randint(max(1, count // 3), (2 * count,), generator=seeded(count))
-    values = torch.where(draw == 0, 2**31 - 1, draw - 1)[::2].to(DEVICE)
-    expected = torch.sort(values, stable=True)
-    into = torch.full_like(values, -1)
-    for found in (sorting.sorted_few(values), sorting.sorted_few(values, into)):
-        assert torch.equal(found[0], expected.values)
-        assert torch.equal(found[1], expected.indices)
-    assert torch.equal(into, expected.values)
-
-
 @pytest.mark.parametrize(
     ("signature", "known"),
     [
