@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from golde.benchmark.compare import bench, bench_fastest
-from golde.benchmark.size import SWEEPS, WN18RR, Size
+from golde.benchmark.size import SWEEPS, WN18RR, Size, growth
 from golde.benchmark.task import Task
 from golde.evaluation.evaluate import rank_triples
 
@@ -61,7 +61,7 @@ def main() -> None:
     usual = Task(WN18RR, device)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     record: dict[str, Any] = {"question": __doc__.splitlines()[0]}
-    record |= bench(usual, repeats=args.repeats, sweeps=SWEEPS, progress=announce)
+    record |= bench(usual, repeats=args.repeats)
     record["evaluation"] = evaluation(usual, 5)
     tasks = {
         "all entities": Task(WN18RR._replace(batch=500, negatives=0), device),
@@ -70,6 +70,8 @@ def main() -> None:
     }
     for count in MILLIONS:
         tasks[f"{count} M entities, lazy Adam"] = Task(millions(count), device, LAZY)
+    for sweep in SWEEPS:
+        tasks |= {name: usual.at(size) for name, size in growth(WN18RR, sweep).items()}
     for number, (name, task) in enumerate(tasks.items()):
         write(args.out, record)
         announce(number, len(tasks))

@@ -208,7 +208,8 @@ class _Batch(torch.autograd.Function):
         packed = side_by_side(rows.device, jobs)
         for launch, start, sides in zip(launches, starts, packed, strict=True):
             launch.forward(*sides, shared, accumulate=start > 0)
-        flat = (t for sides in packed for side in sides for t in side)
+        # The halves have served; the backward pass splits on the way.
+        flat = (t for sides in packed for side in sides for t in (side.vectors, side.sides))
         ctx.save_for_backward(rows, *tiles[1:], *maps, *flat)
         ctx.groups, ctx.settings, ctx.maps, ctx.size = groups, settings, len(maps), tiles.size
         return paired.sum(0), shared
@@ -225,7 +226,10 @@ class _Batch(torch.autograd.Function):
         fitting: dict[tuple[int, int], Tensor] = {}  # padded alike for most groups
         jobs = []
         for place, launch in enumerate(_launches(ctx.groups, ctx.settings, tiles, rows, maps)):
-            query, candidate = (Packed(*packed[at : at + 2]) for at in (4 * place, 4 * place + 2))
+            query, candidate = (
+                Packed(vectors, vectors[:0], sides)
+                for vectors, sides in (packed[at : at + 2] for at in (4 * place, 4 * place + 2))
+            )
             more = (launch.padded_q - B, launch.padded_c - N)
             if more not in fitting:
                 fitting[more] = pad(to_shared, (0, more[1], 0, more[0]))

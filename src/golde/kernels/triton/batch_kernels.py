@@ -139,7 +139,7 @@ def query_sides(a, SCALE: tl.constexpr = -LOG2_E):
 
 @kernel
 def query_kernel(
-    rows, order, relation, begin, end, maps, weights, beta, packed, sides, paired,
+    rows, order, relation, begin, end, maps, weights, beta, packed, halved, sides, paired,
     M, B, padded, D, K, TILES, weight,
     KIND: tl.constexpr, OWN: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr,
     WIDTH: tl.constexpr, TILE: tl.constexpr, BLOCK_K: tl.constexpr,
@@ -155,6 +155,7 @@ def query_kernel(
     wide = tl.arange(0, WIDTH)
     half = tl.cast(M, tl.int64) * padded * WIDTH
     packed += m.to(tl.int64) * padded * WIDTH
+    halved += m.to(tl.int64) * padded * WIDTH
     sides += m.to(tl.int64) * 5 * padded
     if t == TILES:
         for start in range(B, padded, TILE):
@@ -162,7 +163,7 @@ def query_kernel(
             inside = (pad < padded)[:, None] & (wide < WIDTH)[None, :]
             to = pad[:, None] * WIDTH + wide[None, :]
             none = tl.zeros((TILE, WIDTH), tl.float32)
-            store_packed(packed, half, to, none, inside, PRECISION)
+            store_packed(packed, halved, half, to, none, inside, PRECISION)
             if KIND == 2:
                 for side in range(0, 5):
                     one = tl.full((TILE,), 1.0, tl.float32)
@@ -187,9 +188,9 @@ def query_kernel(
             )
             s = length + h
             core, rest = -moved / s[:, None], length / s
-            store_packed(packed, half, to + number[None, :], core, within, PRECISION)
+            store_packed(packed, halved, half, to + number[None, :], core, within, PRECISION)
             tail = tl.where(wide[None, :] == K, rest[:, None], 0.0)
-            store_packed(packed, half, to + wide[None, :], tail, last, PRECISION)
+            store_packed(packed, halved, half, to + wide[None, :], tail, last, PRECISION)
             e_a, from_a = query_sides(a)
             at = sides + b
             tl.store(at, tl.zeros_like(a) + root, mask=there)
@@ -212,10 +213,11 @@ def query_kernel(
             moved = tl.dot(head, map_, input_precision=PRECISION)
             px = p * moved
             xx = tl.sum(px * moved, 1)
-            store_packed(packed, half, to + number[None, :], -2 * px, within, PRECISION)
+            store_packed(packed, halved, half, to + number[None, :], -2 * px, within, PRECISION)
             if KIND == 1:
                 store_packed(
                     packed,
+                    halved,
                     half,
                     to + K + number[None, :],
                     tl.zeros_like(px) + p,
@@ -227,7 +229,7 @@ def query_kernel(
             else:
                 tail = tl.where(wide[None, :] == K + 1, xx[:, None], 0.0)
                 tail = tl.where(wide[None, :] == K, 1.0, tail)
-            store_packed(packed, half, to + wide[None, :], tail, last, PRECISION)
+            store_packed(packed, halved, half, to + wide[None, :], tail, last, PRECISION)
             right = root_value(xx + tl.sum((p * answer - 2 * px) * answer, 1), NORM)
             if OWN:
                 own = root_value(xx + tl.sum((p * head - 2 * px) * head, 1), NORM)
@@ -240,7 +242,7 @@ def query_kernel(
 
 @kernel
 def candidate_kernel(
-    rows, packed, sides, M, N, padded, D, K,
+    rows, packed, halved, sides, M, N, padded, D, K,
     KIND: tl.constexpr, PRECISION: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Pack some candidates of one component: ``[y, y∘y, 1]``, ``[y, ⟨y,y⟩, 1]`` or ``[e, ‖e‖]``.
@@ -270,7 +272,7 @@ def candidate_kernel(
             found = tl.where(inside & (wide == K + 1), 1.0, found)
     half = tl.cast(M, tl.int64) * padded * WIDTH
     to = (m.to(tl.int64) * padded + n[:, None]) * WIDTH + wide
-    store_packed(packed, half, to, found, (n < padded)[:, None] & (wide < WIDTH), PRECISION)
+    store_packed(packed, halved, half, to, found, (n < padded)[:, None] & (wide < WIDTH), PRECISION)
 
 
 @kernel

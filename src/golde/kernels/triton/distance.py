@@ -57,13 +57,9 @@ PAIRED_ROWS = 32
 class Packed(NamedTuple):
     """One side in padded blocks; ``sides`` is empty for a finish without scalars."""
 
-    forms: Tensor  # (3 or 1, M, padded rows, padded numbers): as they are, then in halves if wanted
+    vectors: Tensor  # (M, padded rows, padded numbers)
+    split: Tensor  # (2, M, padded rows, padded numbers): high and low halves; empty if not wanted
     sides: Tensor  # (M, 5 or 2, padded rows)
-
-    @property
-    def vectors(self) -> Tensor:
-        """As they are, (M, padded rows, padded numbers)."""
-        return self.forms[0]
 
     @property
     def geodesic(self) -> bool:
@@ -72,8 +68,11 @@ class Packed(NamedTuple):
 
     @property
     def halves(self) -> tuple[Tensor, Tensor]:
-        """High and low; without halves, both as they are."""
-        return self.forms[-2 if len(self.forms) > 1 else 0], self.forms[-1]
+        """High and low; where numbers are not split, both as they are."""
+        if not len(self.split):
+            return self.vectors, self.vectors
+        high, low = self.split
+        return high, low
 
 
 # Launchers.
@@ -105,8 +104,12 @@ def new_packed(
     like: Tensor, M: int, padded: int, across: int, sides: int, precision: str
 ) -> Packed:
     """Room for one side."""
-    forms = 3 if precision == "tf32x3" else 1
-    return Packed(_new(like, forms, M, padded, across), _new(like, M, sides, padded))
+    halves = 2 if precision == "tf32x3" else 0
+    return Packed(
+        _new(like, M, padded, across),
+        _new(like, halves, M, padded, across),
+        _new(like, M, sides, padded),
+    )
 
 
 def launch_forward(
@@ -336,7 +339,7 @@ class _Fused(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         saved = ctx.saved_tensors
-        query, candidate = Packed(*saved[:2]), Packed(*saved[2:])
+        query, candidate = Packed(*saved[:3]), Packed(*saved[3:])
         norm, weight, precision, chosen = ctx.settings
         (B, N), C = grads[0].shape, ctx.C
         rows_q, rows_c = query.vectors.shape[1], candidate.vectors.shape[1]

@@ -75,18 +75,22 @@ def split(x):
 
 
 @jit
-def store_packed(packed, half, at, x, mask, PRECISION: tl.constexpr):
-    """x and, where they are wanted, its halves, which lie ``half`` and twice ``half`` further on."""
+def store_packed(packed, halved, half, at, x, mask, PRECISION: tl.constexpr):
+    """x and, where they are wanted, its halves; the low ones lie ``half`` further on."""
     tl.store(packed + at, x, mask=mask)
     if PRECISION == "tf32x3":
         high, low = split(x)
-        tl.store(packed + half + at, high, mask=mask)
-        tl.store(packed + 2 * half + at, split(low)[0], mask=mask)
+        tl.store(halved + at, high, mask=mask)
+        tl.store(halved + half + at, split(low)[0], mask=mask)
 
 
 @jit
 def multiplied(high, low, other_high, other_low, PRECISION: tl.constexpr):
-    """The matrix product of two tiles; low halves matter in ``tf32x3`` only."""
+    """The matrix product of two tiles; low halves matter in ``tf32x3`` only.
+
+    Tensor cores cut off what they add up instead of rounding it, so long sums are made of such products
+    by plain additions.
+    """
     if PRECISION == "tf32x3":
         x = tl.dot(low, other_high, input_precision="tf32")
         x = tl.dot(high, other_low, x, input_precision="tf32")
@@ -95,20 +99,9 @@ def multiplied(high, low, other_high, other_low, PRECISION: tl.constexpr):
         return tl.dot(high, other_high, input_precision=PRECISION)
 
 
-@jit
-def multiplied_onto(x, high, low, other_high, other_low, PRECISION: tl.constexpr):
-    """The same added to x."""
-    if PRECISION == "tf32x3":
-        x = tl.dot(low, other_high, x, input_precision="tf32")
-        x = tl.dot(high, other_low, x, input_precision="tf32")
-        return tl.dot(high, other_high, x, input_precision="tf32")
-    else:
-        return tl.dot(high, other_high, x, input_precision=PRECISION)
-
-
 @kernel
 def pack_kernel(
-    vectors, first, second, packed, sides,
+    vectors, first, second, packed, halved, sides,
     M, rows, padded, C, by_m, by_row, by_number, WIDTH,
     SCALARS: tl.constexpr, PRECISION: tl.constexpr, BLOCK: tl.constexpr, BLOCK_C: tl.constexpr,
     SCALE: tl.constexpr = -LOG2_E,
@@ -125,7 +118,7 @@ def pack_kernel(
         to = (m * padded + row[:, None]) * WIDTH + number[None, :]
         found = tl.load(vectors + at, mask=there, other=0.0)
         all_ = (row < padded)[:, None] & (number < WIDTH)[None, :]
-        store_packed(packed, half, to, found, all_, PRECISION)
+        store_packed(packed, halved, half, to, found, all_, PRECISION)
     if SCALARS == 1:
         n = tl.load(first + m * rows + row, mask=inside, other=1.0)
         to = sides + m * 2 * padded + row
@@ -169,8 +162,7 @@ def product_tile(
         PRECISION,
     )
     for start in range(BLOCK_C, WIDTH, BLOCK_C):
-        x = multiplied_onto(
-            x,
+        x += multiplied(
             tl.load(q + own + start), tl.load(q_low + own + start),
             tl.load(c + other + start), tl.load(c_low + other + start),
             PRECISION,
@@ -320,8 +312,8 @@ def backward_kernel(
             if tile > begin:
                 share += tl.load(to_q + at_share, mask=kept, other=0.0)
             tl.store(to_q + at_share, share, mask=kept)
-            to_others = multiplied_onto(
-                to_others, tl.trans(slope), tl.trans(slope_low), vectors, vectors_low, PRECISION
+            to_others += multiplied(
+                tl.trans(slope), tl.trans(slope_low), vectors, vectors_low, PRECISION
             )
         tl.store(to_c + turned[:, None] * KEPT + number[None, :], to_others * weight, mask=kept)
         if GEODESIC:

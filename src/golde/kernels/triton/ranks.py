@@ -202,7 +202,10 @@ class FusedScorer:
             for at in range(0, len(entity), rows):
                 some = slice(at, at + rows)
                 asked = entity[some]
-                own = [Packed(q.forms[:, :, some], q.sides[:, :, some]) for q in query]
+                own = [
+                    Packed(q.vectors[:, some], q.split[:, :, some], q.sides[:, :, some])
+                    for q in query
+                ]
                 first, last, base, codes = known
                 marks = first[some], last[some], base[some], codes
                 launch_ranks(
@@ -226,7 +229,12 @@ class FusedScorer:
         candidate = _pack(self.candidates(self.table.index_select(0, answer)))
         which = torch.nn.functional.pad(row, (0, _rows(candidate) - len(row)))
         own = [
-            Packed(q.forms.index_select(2, which), q.sides.index_select(2, which)) for q in query
+            Packed(
+                q.vectors.index_select(1, which),
+                q.split.index_select(2, which),
+                q.sides.index_select(2, which),
+            )
+            for q in query
         ]
         truth = self.table.new_empty(len(answer))
         launch_ranks(
@@ -237,7 +245,8 @@ class FusedScorer:
 
     def _spans(self, query: Sequence[Packed], most: int) -> Iterator[tuple[int, int, list[Packed]]]:
         """All candidates, packed, at most so many at a time; what is packed last is kept."""
-        numbers = sum(q.forms[:, :, 0].numel() + CANDIDATE_SIDES * q.forms.shape[1] for q in query)
+        # A candidate's vectors as they are and in halves, and what the finish needs of it.
+        numbers = sum(3 * q.vectors[:, 0].numel() + CANDIDATE_SIDES * len(q.vectors) for q in query)
         columns = max(min(most, PACKED // numbers) // TILE.columns, 1) * TILE.columns
         for start in range(0, len(self.table), columns):
             stop = min(start + columns, len(self.table))
