@@ -53,7 +53,8 @@ DISTANCE += " *slopes *sums_root *sums_a *sums_n *parts *total .weight"
 BATCH = (
     "*rows order ordered ?relation ?begin ?end ?first *maps *weights *beta *packed *sides *paired"
 )
-BATCH += " *halved *to_q *to_c *to_query *to_candidate *grad *to_rows *shares *to_maps *to_weights *to_beta .weight"
+BATCH += " *halved *to_q *to_c *to_query *to_candidate *grad *to_rows *shares *to_maps *to_weights"
+BATCH += " *to_beta .weight"
 ORTH = "*U *weights *G *W *grad *to_U *to_weights *free *found .limit"
 DRAW = "entity direction answer *weight place !loop order step entities directions *weights places"
 DRAW += " !own_masked drawn ~start"
