@@ -1,14 +1,35 @@
-"""Triton decides when it is imported whether it interprets; ``torch.compile`` imports it, so do so first."""
+"""Where kernels are tested: on a GPU if there is one, else in Triton's interpreter.
+
+Triton decides when it is imported whether it interprets; ``torch.compile`` imports it, so do so first.
+"""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
 import torch
+from torch import Tensor
 
 if find_spec("triton") is not None and not torch.cuda.is_available():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_INTERPRET", "1")
         import_module("triton")
+
+
+@pytest.fixture
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter where there is no GPU, and memory that reads as NaN until it is written to."""
+    if not torch.cuda.is_available():
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+    plain = import_module("golde.kernels.triton.distance")._new
+
+    def poisoned(like: Tensor, *shape: int) -> Tensor:
+        new: Tensor = plain(like, *shape)
+        return new.fill_(torch.nan)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("golde.kernels.triton.") and hasattr(module, "_new"):
+            monkeypatch.setattr(module, "_new", poisoned)

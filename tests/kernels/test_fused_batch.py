@@ -54,19 +54,7 @@ class Compared(NamedTuple):
     floor: Tensor  # what a rounding does, which any bilinear form magnifies where points nearly coincide
 
 
-@pytest.fixture(autouse=True)
-def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter where there is no GPU, and memory that reads as NaN until it is written to."""
-    if not CUDA:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
-    plain = distance._new
-
-    def poisoned(like: Tensor, *shape: int) -> Tensor:
-        new: Tensor = plain(like, *shape)
-        return new.fill_(torch.nan)
-
-    for module in (distance, batch):
-        monkeypatch.setattr(module, "_new", poisoned)
+pytestmark = pytest.mark.usefixtures("surroundings")
 
 
 class Step:

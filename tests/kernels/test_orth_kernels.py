@@ -32,18 +32,7 @@ with pytest.MonkeyPatch.context() as patch:
     kernels: Any = import_module("golde.kernels.triton.orth")
 
 
-@pytest.fixture(autouse=True)
-def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter where there is no GPU, and memory that reads as NaN until it is written to."""
-    if not CUDA:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
-    plain = kernels._new
-
-    def poisoned(like: Tensor, *shape: int) -> Tensor:
-        new: Tensor = plain(like, *shape)
-        return new.fill_(torch.nan)
-
-    monkeypatch.setattr(kernels, "_new", poisoned)
+pytestmark = pytest.mark.usefixtures("surroundings")
 
 
 def reflections(maps: int, rows: int, K: int) -> Tensor:

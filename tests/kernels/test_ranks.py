@@ -41,10 +41,7 @@ with pytest.MonkeyPatch.context() as patch:
     kernels: Any = import_module("golde.kernels.triton.ranks")
 
 
-@pytest.fixture(autouse=True)
-def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not CUDA:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
+pytestmark = pytest.mark.usefixtures("surroundings")
 
 
 @pytest.fixture(params=["at once", "in spans", "large tiles"])

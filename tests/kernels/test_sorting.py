@@ -26,11 +26,7 @@ with pytest.MonkeyPatch.context() as patch:
     sorting: Any = import_module("golde.kernels.triton.sorting")
 
 
-@pytest.fixture(autouse=True)
-def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter where there is no GPU."""
-    if not CUDA:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
+pytestmark = pytest.mark.usefixtures("surroundings")
 
 
 def check(values: Tensor) -> None:

@@ -66,18 +66,7 @@ norms = pytest.mark.parametrize("norm", [1, 2])
 precisions = pytest.mark.parametrize("precision", PRECISIONS)
 
 
-@pytest.fixture(autouse=True)
-def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter where there is no GPU, and memory that reads as NaN until it is written to."""
-    if not CUDA:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
-    plain = distance._new
-
-    def poisoned(like: Tensor, *shape: int) -> Tensor:
-        new: Tensor = plain(like, *shape)
-        return new.fill_(float("nan"))
-
-    monkeypatch.setattr(distance, "_new", poisoned)
+pytestmark = pytest.mark.usefixtures("surroundings")
 
 
 def uniform(low: float, high: float, *shape: int, seed: int) -> Tensor:
