@@ -115,3 +115,12 @@ def test_figures_of_a_gpu_fit_80_columns(capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert sum("yes" in line.split() for line in lines) == 5
+
+
+def test_a_folder_is_refused_before_anything_is_measured(
+    golde: Golde, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("golde.benchmark.compare.bench", lambda *_, **__: pytest.fail("measured"))
+    shown = golde("bench", *TINY, "--out", str(tmp_path))
+    assert shown.exit_code == 2
+    assert "it is a folder" in shown.stderr

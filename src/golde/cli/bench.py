@@ -78,16 +78,18 @@ def bench(
     and parameters. One that differs has no time, and the exit code is 1. Sizes that are not given are the
     paper's on WN18RR on a GPU, and smaller ones on a CPU.
     """
-    if out is not None and not out.parent.is_dir():
-        raise GoldeError(f"{out}: there is no folder {out.parent}; make it first")
     # Before torch is imported: its profiler tells of every start and of memory it did not see.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from golde.benchmark.compare import bench as run_bench
     from golde.benchmark.task import Task
-    from golde.runs.atomic import write_json
+    from golde.runs.atomic import refuse_what_is_no_file, write_json
     from golde.training.loop import pick_device
 
+    if out is not None:  # before minutes of measuring
+        if not out.parent.is_dir():
+            raise GoldeError(f"{out}: there is no folder {out.parent}; make it first")
+        refuse_what_is_no_file(out)
     place = pick_device(device.value)
     size = _size(
         place,

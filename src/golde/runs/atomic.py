@@ -21,13 +21,18 @@ def partial(path: Path) -> Path:
     return path.with_name(path.name + ".partial")
 
 
+def refuse_what_is_no_file(path: Path) -> None:
+    """An error if ``path`` is there and is a folder, a device or a pipe, which no file may replace."""
+    if path.is_dir():
+        raise RunError(f"{path}: cannot be written: it is a folder; name a file in it")
+    if path.exists() and not path.is_file():
+        raise RunError(f"{path}: cannot be written: it is no ordinary file; name one")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A file to write that takes the place of ``path`` once it is safely on disk, and else goes away."""
-    if path.is_dir():
-        raise RunError(f"{path}: cannot be written: it is a folder; name a file in it")
-    if path.exists() and not path.is_file():  # a device or a pipe must not be replaced by a file
-        raise RunError(f"{path}: cannot be written: it is no ordinary file; name one")
+    refuse_what_is_no_file(path)
     path = path.resolve()  # of a link, the file it leads to
     new = partial(path)
     try:
