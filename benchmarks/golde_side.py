@@ -17,9 +17,9 @@ from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.data.loading import load_graph
 from golde.evaluation.evaluate import evaluate
-from golde.kernels import can_fuse
+from golde.kernels import can_compile
 from golde.models import GoldE
-from golde.training.defaults import resolve, uses_fused
+from golde.training.defaults import compiles, resolve
 from golde.training.loop import StoppedError, train
 
 ENDLESS = 1_000_000_000
@@ -43,7 +43,7 @@ def train_rate(
     batch = min(config.training.batch_size or 0, 2 * len(graph.train))
     # The clock stops the run, so the schedule has no warm-up and no validation, and whether
     # compiling pays is asked for the steps the run would have had.
-    compiled = uses_fused(config, len(graph.entities), torch.device("cpu"))
+    compiled = compiles(config, len(graph.entities), torch.device("cpu"))
     timing = {
         "steps": ENDLESS,
         "warmup": 0.0,
@@ -93,7 +93,7 @@ def evaluation_rate(graph: KnowledgeGraph, job: dict[str, Any], chosen: list[int
 
 def trained_at(graph: KnowledgeGraph, job: dict[str, Any]) -> list[dict[str, float | int]]:
     """The rate at each batch size of the job, with its negatives, compiled."""
-    asked = {"negatives": job["negatives"], "compile": "on" if can_fuse() else "off"}
+    asked = {"negatives": job["negatives"], "compile": "on" if can_compile() else "off"}
     return [train_rate(graph, job, batch_size=size, **asked) for size in job["train_batch_sizes"]]
 
 

@@ -32,7 +32,7 @@ FIGURES = {"ms", "quartiles_ms", "pairs_per_second", "memory_beyond_state_mb", "
 
 @pytest.fixture
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms, "can_fuse", lambda: False)
+    monkeypatch.setattr(forms, "can_compile", lambda: False)
 
 
 def replaced(monkeypatch: pytest.MonkeyPatch, build: Any, settings: Any = plain) -> dict[str, Any]:

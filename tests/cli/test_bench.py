@@ -26,7 +26,7 @@ TINY = (
 @pytest.fixture(autouse=True)
 def _no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would take longer than all the rest."""
-    monkeypatch.setattr(forms, "can_fuse", lambda: False)
+    monkeypatch.setattr(forms, "can_compile", lambda: False)
 
 
 def test_the_table_has_every_form_and_fits_80_columns(golde: Golde) -> None:

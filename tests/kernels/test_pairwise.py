@@ -19,7 +19,7 @@ from golde.kernels import (
     Geodesic,
     Root,
     ScaledGeodesic,
-    can_fuse,
+    can_compile,
     paired,
     pairwise,
     pairwise_reference,
@@ -235,18 +235,18 @@ def test_far_out_nothing_overflows(letter: str) -> None:
 
 @finishes
 @norms
-def test_the_fused_loop_is_the_chain_of_operations(finish: Finish, norm: int) -> None:
-    if not can_fuse():
+def test_the_compiled_loop_is_the_chain_of_operations(finish: Finish, norm: int) -> None:
+    if not can_compile():
         pytest.skip("torch.compile does not work here, and the eager version is used")
     query, candidate = (leaves(core) for core in sides(finish, 3, 7, 5))
     expected = outcome(pairwise, query, candidate, finish, norm)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the compiler's own, about versions of itself
-        found = outcome(partial(pairwise, fused=True), query, candidate, finish, norm)
+        found = outcome(partial(pairwise, compiled=True), query, candidate, finish, norm)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.skipif(not can_fuse(), reason="torch.compile does not work here")
+@pytest.mark.skipif(not can_compile(), reason="torch.compile does not work here")
 def test_compiled_code_is_exact_near_the_origin() -> None:
     """``1 − e^{−b}`` to a few roundings at any b; what the compiler makes of expm1 is 20% off at 1e-7."""
     b = torch.logspace(-7, 2, 4000)

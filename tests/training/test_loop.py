@@ -228,7 +228,7 @@ def test_settings_that_make_no_model_leave_no_run(setting: Any, tmp_path: Path) 
 def test_compiling_where_that_does_not_work_leaves_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("golde.training.defaults.can_fuse", lambda: False)
+    monkeypatch.setattr("golde.training.defaults.can_compile", lambda: False)
     with pytest.raises(ConfigError, match=r"torch\.compile does not work here"):
         train(ring(), tmp_path / "run", quick(compile="on"))
     assert not (tmp_path / "run").exists()

@@ -13,7 +13,7 @@ import torch
 from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, RunError
-from golde.kernels import can_fuse
+from golde.kernels import can_compile
 from golde.runs import RunFolder
 from golde.runs.atomic import partial
 from golde.training import StoppedError, train
@@ -122,7 +122,7 @@ def test_two_threads_repeat_bit_for_bit(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # the compiler hides it by itself
 def test_a_compiled_run_repeats_and_resumes(tmp_path: Path) -> None:
-    if not can_fuse():
+    if not can_compile():
         pytest.skip("torch.compile does not work here")
     config = quick(compile="on", validate_every=0)
     expected = outcome(train(ring(), tmp_path / "whole", config))

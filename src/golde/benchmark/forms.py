@@ -15,7 +15,7 @@ from torch import Tensor
 
 from golde.benchmark.gathered import Gathered
 from golde.benchmark.task import RATE, Task
-from golde.kernels import Core, Finish, can_fuse, pairwise_reference
+from golde.kernels import Core, Finish, can_compile, pairwise_reference
 from golde.kernels.triton import has_triton
 from golde.models import GoldE
 from golde.training.update import Outcome
@@ -84,7 +84,7 @@ def plain(reference: Reference = pairwise_reference) -> Iterator[None]:
     kept = {name: getattr(module, name) for name in names}
 
     def unblocked(
-        finish: Finish, norm: int, fused: bool, split: int, q: Tensor, c: Tensor, *scalars: Tensor
+        finish: Finish, norm: int, _: bool, split: int, q: Tensor, c: Tensor, *scalars: Tensor
     ) -> Tensor:
         return reference(Core(q, scalars[:split]), Core(c, scalars[split:]), finish, norm)
 
@@ -121,11 +121,11 @@ def compile_sides(model: GoldE) -> None:
 
 def compile_blocks(model: GoldE) -> None:
     """Compile the pointwise work of the blocks."""
-    model.fused = True
+    model.compiled = True
 
 
 def no_compiler() -> str | None:
-    return None if can_fuse() else "torch.compile does not work here (it needs a C++ compiler)"
+    return None if can_compile() else "torch.compile does not work here (it needs a C++ compiler)"
 
 
 def no_kernels() -> str | None:

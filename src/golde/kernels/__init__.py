@@ -1,7 +1,7 @@
 """The pairwise distance over a product of components."""
 
 from golde.kernels.finish import Finish, Geodesic, Root, ScaledGeodesic
-from golde.kernels.pairwise import Core, can_fuse, paired, pairwise, pairwise_reference
+from golde.kernels.pairwise import Core, can_compile, paired, pairwise, pairwise_reference
 
 __all__ = [
     "Core",
@@ -9,7 +9,7 @@ __all__ = [
     "Geodesic",
     "Root",
     "ScaledGeodesic",
-    "can_fuse",
+    "can_compile",
     "paired",
     "pairwise",
     "pairwise_reference",

@@ -22,9 +22,8 @@ from golde.kernels.triton.support import supports
 BLOCK_ELEMENTS = 1 << 16
 """Pairs × components handled at a time: a few such blocks of float32 stay in a core's cache."""
 
-FUSED_BLOCKS = 4
-"""One fused loop keeps fewer intermediates than a chain of operations, so its blocks are larger."""
-
+COMPILED_BLOCKS = 4
+"""One compiled loop keeps fewer intermediates than a chain of operations, so its blocks are larger."""
 
 DEVICE_BLOCK_ELEMENTS = 1 << 26
 """The same on a GPU, where a block has to keep all of it busy."""
@@ -58,12 +57,12 @@ def paired(query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
 
 
 def pairwise(
-    query: Core, candidate: Core, finish: Finish, norm: int, *, fused: bool = False
+    query: Core, candidate: Core, finish: Finish, norm: int, *, compiled: bool = False
 ) -> Tensor:
     """``Σ_m d_m(q_b, c_n)^norm`` for every query and every candidate, (B, N).
 
     The best form there is: fused kernels on a GPU, blocks that stay in cache on a CPU, else the plain
-    form. ``fused`` compiles the pointwise work of the blocks into one loop (see ``can_fuse``).
+    form. With ``compiled`` the pointwise work of a block is one loop (see ``can_compile``).
     """
     device = query.vector.device
     with torch.autocast(device.type, enabled=False):
@@ -75,7 +74,7 @@ def pairwise(
             if torch.is_grad_enabled():  # ranking scores far more pairs at once, which need blocks
                 return pairwise_reference(query, candidate, finish, norm)
         inputs = (query.vector, candidate.vector, *query.scalars, *candidate.scalars)
-        return _blocked(finish, norm, fused, len(query.scalars), *inputs)
+        return _blocked(finish, norm, compiled, len(query.scalars), *inputs)
 
 
 def _values(finish: Finish, norm: int, x: Tensor, query: Scalars, candidate: Scalars) -> Tensor:
@@ -94,18 +93,18 @@ def _gradients(
 
 
 @cache
-def _fused() -> tuple[Callable[..., Tensor], Callable[..., tuple[Tensor, Scalars, Scalars]]]:
+def _compiled() -> tuple[Callable[..., Tensor], Callable[..., tuple[Tensor, Scalars, Scalars]]]:
     """Both compiled; only when first needed, because the compiler takes a second to import."""
     return torch.compile(_values, dynamic=True), torch.compile(_gradients, dynamic=True)
 
 
 @cache
-def can_fuse() -> bool:
+def can_compile() -> bool:
     """Whether ``torch.compile`` works here (it needs a C++ compiler); tried once, on a small case."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _fused()[0](Root(), 1, torch.rand(2, 3, 4), (), ())
+            _compiled()[0](Root(), 1, torch.rand(2, 3, 4), (), ())
     except Exception:  # whatever is missing: the eager version works everywhere
         return False
     return True
@@ -119,20 +118,20 @@ class _Blocked(torch.autograd.Function):
         ctx: Any,
         finish: Finish,
         norm: int,
-        fused: bool,
+        compiled: bool,
         split: int,
         q: Tensor,
         c: Tensor,
         *scalars: Tensor,
     ) -> Tensor:
         ctx.save_for_backward(q, c, *scalars)
-        ctx.finish, ctx.norm, ctx.fused, ctx.split = finish, norm, fused, split
+        ctx.finish, ctx.norm, ctx.compiled, ctx.split = finish, norm, compiled, split
         c = c.contiguous()
         of_query, of_candidate = _detached(scalars[:split]), _detached(scalars[split:])
         columns, rows = _broadcast(*finish.sides(of_query, of_candidate))
-        values = _fused()[0] if fused else _values
+        values = _compiled()[0] if compiled else _values
         out = q.new_empty(q.shape[1], c.shape[1])
-        for block in _blocks(q, c, fused):
+        for block in _blocks(q, c, compiled):
             x = torch.bmm(q[:, block], c.mT)  # (M, b, N)
             out[block] = values(finish, norm, x, tuple(s[:, block] for s in columns), rows)
         return out
@@ -143,13 +142,13 @@ class _Blocked(torch.autograd.Function):
         c = c.contiguous()
         of_query, of_candidate = _detached(scalars[: ctx.split]), _detached(scalars[ctx.split :])
         columns, rows = _broadcast(*ctx.finish.sides(of_query, of_candidate))
-        gradients = _fused()[1] if ctx.fused else _gradients
+        gradients = _compiled()[1] if ctx.compiled else _gradients
         # Transposed: a product whose long side is last is up to five times as quick on a CPU.
         grad_q = q.new_empty(q.shape[0], q.shape[2], q.shape[1])
         grad_c = c.new_zeros(c.shape[0], c.shape[2], c.shape[1])
         grad_query = [torch.empty_like(s) for s in of_query]
         grad_candidate = [torch.zeros_like(s) for s in of_candidate]
-        for block in _blocks(q, c, ctx.fused):
+        for block in _blocks(q, c, ctx.compiled):
             x = torch.bmm(q[:, block], c.mT)
             own = tuple(s[:, block] for s in columns)
             grad_x, to_query, to_candidate = gradients(
@@ -177,8 +176,8 @@ def _detached(scalars: Sequence[Tensor]) -> Scalars:
 _blocked: Callable[..., Tensor] = _Blocked.apply
 
 
-def _blocks(q: Tensor, c: Tensor, fused: bool) -> list[slice]:
-    elements = BLOCK_ELEMENTS * (FUSED_BLOCKS if fused else 1)
+def _blocks(q: Tensor, c: Tensor, compiled: bool) -> list[slice]:
+    elements = BLOCK_ELEMENTS * (COMPILED_BLOCKS if compiled else 1)
     if q.device.type != "cpu":
         elements = DEVICE_BLOCK_ELEMENTS
     rows = max(1, elements // max(1, q.shape[0] * c.shape[1]))

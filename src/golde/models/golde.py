@@ -47,7 +47,7 @@ class GoldE(nn.Module):
         super().__init__()
         self.config, self.relations = config, relations
         self.margin = DEFAULT_MARGIN if config.margin is None else config.margin
-        self.fused = False  # compile the pointwise work of scoring; set by who knows that it pays
+        self.compiled = False  # the pointwise work of scoring; set by who knows that it pays
         self.signature = Signature.parse(config.signature or "")
         generator = torch.Generator().manual_seed(seed)
         rows = 2 * relations if config.reciprocal else relations
@@ -219,7 +219,7 @@ class GoldE(nn.Module):
 
     def _score_all(self, queries: list[Core], candidates: list[Core]) -> Tensor:
         """Every query with every candidate, (B, N)."""
-        return self._total(partial(pairwise, fused=self.fused), queries, candidates)
+        return self._total(partial(pairwise, compiled=self.compiled), queries, candidates)
 
     def _score_own(self, queries: list[Core], candidates: list[Core]) -> Tensor:
         """Query b with candidate b alone, (B,)."""

@@ -11,7 +11,7 @@ from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError
 from golde.geometry import Signature
-from golde.kernels import can_fuse
+from golde.kernels import can_compile
 
 SMALL_GRAPH = 50_000
 """Queries (facts asked both ways) below which a graph is small: it overfits a larger model."""
@@ -53,13 +53,13 @@ def resolve(config: Config, graph: KnowledgeGraph) -> Config:
     )
 
 
-def uses_fused(config: Config, entities: int, device: torch.device) -> bool:
+def compiles(config: Config, entities: int, device: torch.device) -> bool:
     """Whether this run compiles the pointwise work of scoring; a GPU has its kernels instead."""
     setting, steps = config.training.compile, config.training.steps or 0
     if setting == "off" or device.type == "cuda":
         return False
     if setting == "on":
-        if not can_fuse():
+        if not can_compile():
             raise ConfigError(
                 "training.compile = 'on', but torch.compile does not work here (it needs a C++ "
                 "compiler); use 'auto' or 'off'"
@@ -68,7 +68,7 @@ def uses_fused(config: Config, entities: int, device: torch.device) -> bool:
     batch = config.training.batch_size or 0
     candidates = config.training.negatives or entities
     components = Signature.parse(config.model.signature or "").components
-    return steps * batch * candidates * components >= WORTH_COMPILING and can_fuse()
+    return steps * batch * candidates * components >= WORTH_COMPILING and can_compile()
 
 
 def captures(config: Config, device: torch.device) -> bool:

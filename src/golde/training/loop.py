@@ -26,7 +26,7 @@ from golde.runs.atomic import write_text
 from golde.runs.environment import environment
 from golde.training import checkpoint
 from golde.training.checkpoint import Progress
-from golde.training.defaults import captures, resolve, uses_fused
+from golde.training.defaults import captures, compiles, resolve
 from golde.training.memory import enough_memory, refuse_oversize
 from golde.training.sampling import Sampler
 from golde.training.schedule import learning_rate
@@ -87,8 +87,8 @@ def train(
     with enough_memory(f"a model of {config.model.signature}"):
         refuse_oversize(config, entities, len(graph.relations), place)
         model = GoldE(config.model, entities, len(graph.relations), seed=seed)
-    model.fused = uses_fused(config, entities, place)
-    here = environment(place) | {"compiled": model.fused}
+    model.compiled = compiles(config, entities, place)
+    here = environment(place) | {"compiled": model.compiled}
     with folder.alone():
         graph = _open(folder, graph, config, here, resume)
         if folder.about().get("finished"):
