@@ -37,13 +37,13 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interpreter where there is no GPU, and memory that reads as NaN until it is written to."""
     if not CUDA:
         monkeypatch.setenv("TRITON_INTERPRET", "1")
-    plain = kernels._new
+    plain = kernels.new
 
     def poisoned(like: Tensor, *shape: int) -> Tensor:
         new: Tensor = plain(like, *shape)
         return new.fill_(torch.nan)
 
-    monkeypatch.setattr(kernels, "_new", poisoned)
+    monkeypatch.setattr(kernels, "new", poisoned)
 
 
 def reflections(maps: int, rows: int, K: int) -> Tensor:

@@ -71,13 +71,13 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interpreter where there is no GPU, and memory that reads as NaN until it is written to."""
     if not CUDA:
         monkeypatch.setenv("TRITON_INTERPRET", "1")
-    plain = distance._new
+    plain = distance.new
 
     def poisoned(like: Tensor, *shape: int) -> Tensor:
         new: Tensor = plain(like, *shape)
         return new.fill_(float("nan"))
 
-    monkeypatch.setattr(distance, "_new", poisoned)
+    monkeypatch.setattr(distance, "new", poisoned)
 
 
 def uniform(low: float, high: float, *shape: int, seed: int) -> Tensor:

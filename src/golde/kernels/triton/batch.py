@@ -28,8 +28,6 @@ from golde.kernels.triton.blocks import SMALLEST, configuration, kept, width
 from golde.kernels.triton.distance import (
     Gradients,
     Packed,
-    _new,
-    _on,
     launch_backward,
     launch_forward,
     new_gradients,
@@ -38,6 +36,7 @@ from golde.kernels.triton.distance import (
 )
 from golde.kernels.triton.groups import KINDS, Group
 from golde.kernels.triton.kernels import CANDIDATE_SIDES, QUERY_SIDES
+from golde.kernels.triton.memory import new
 from golde.kernels.triton.sorting import sorted_few
 from golde.kernels.triton.streams import side_by_side
 
@@ -70,11 +69,10 @@ def launch_tiles(which: Tensor, count: int) -> Tiles:
     most = B // size + min(B, count)
     relation, begin, end = which.new_empty(3, most, dtype=torch.int32)
     first = which.new_empty(count + 1, dtype=torch.int32)
-    with _on(which.device):
-        tiles_kernel[(1,)](
-            ordered, relation, begin, end, first, B, count, most,
-            TILE=size, STEPS=B.bit_length(), BLOCK=1024, num_warps=4,
-        )  # fmt: skip
+    tiles_kernel[(1,)](
+        ordered, relation, begin, end, first, B, count, most,
+        TILE=size, STEPS=B.bit_length(), BLOCK=1024, num_warps=4,
+    )  # fmt: skip
     return Tiles(size, order, relation, begin, end, first)
 
 
@@ -110,12 +108,11 @@ class _Launch:
         sides = QUERY_SIDES if self.group.letter == "Q" else 0
         packed = new_packed(self.rows, M, self.padded_q, self.across, sides, self.precision)
         count = len(self.tiles.relation)
-        with _on(self.rows.device):
-            query_kernel[((count + 1) * M,)](
-                self.rows, *self.tiles[1:5], *self.maps, *packed, paired,
-                M, B, self.padded_q, self.rows.stride(0), K, count, -self.group.weight,
-                WIDTH=self.across, **self.shape, **self.usual,
-            )  # fmt: skip
+        query_kernel[((count + 1) * M,)](
+            self.rows, *self.tiles[1:5], *self.maps, *packed, paired,
+            M, B, self.padded_q, self.rows.stride(0), K, count, -self.group.weight,
+            WIDTH=self.across, **self.shape, **self.usual,
+        )  # fmt: skip
         return packed
 
     def candidates(self) -> Packed:
@@ -123,14 +120,12 @@ class _Launch:
         M, K = self.group.M, self.group.K
         sides = CANDIDATE_SIDES if self.group.letter == "Q" else 0
         packed = new_packed(self.rows, M, self.padded_c, self.across, sides, self.precision)
-        if self.N:
-            with _on(self.rows.device):
-                candidate_kernel[(-(-self.padded_c // CANDIDATES) * M,)](
-                    self.rows[2 * self.B :], *packed,
-                    M, self.N, self.padded_c, self.rows.stride(0), K,
-                    KIND=KINDS[self.group.letter], PRECISION=self.precision, WIDTH=self.across,
-                    BLOCK=CANDIDATES, num_warps=4,
-                )  # fmt: skip
+        candidate_kernel[(-(-self.padded_c // CANDIDATES) * M,)](
+            self.rows[2 * self.B :], *packed,
+            M, self.N, self.padded_c, self.rows.stride(0), K,
+            KIND=KINDS[self.group.letter], PRECISION=self.precision, WIDTH=self.across,
+            BLOCK=CANDIDATES, num_warps=4,
+        )  # fmt: skip
         return packed
 
     def forward(self, query: Packed, candidate: Packed, out: Tensor, accumulate: bool) -> None:
@@ -159,25 +154,23 @@ class _Launch:
             found = Gradients(*(torch.zeros_like(t) for t in room))
         numbers = found.to_q.shape[2]
         tiles, count = len(self.tiles.relation), len(self.tiles.first) - 1
-        shares = _new(self.rows, tiles, M * (K * K + K + 1))
-        to_maps = [_new(given, *given.shape) for given in self.maps]
-        with _on(self.rows.device):
-            if self.N:
-                candidate_backward_kernel[(-(-self.N // CANDIDATES) * M,)](
-                    self.rows[2 * B :], found.to_c, found.to_candidate, to_rows[2 * B :],
-                    M, self.N, self.padded_c, self.rows.stride(0), K,
-                    KEPT=numbers, **self.shape, BLOCK=CANDIDATES, num_warps=4,
-                )  # fmt: skip
-            query_backward_kernel[(tiles * M,)](
-                self.rows, *self.tiles[1:5], *self.maps, found.to_q, found.to_query, to_paired,
-                to_rows, shares,
-                M, B, self.padded_q, self.rows.stride(0), K, -self.group.weight,
-                KEPT=numbers, **self.shape, **self.usual,
-            )  # fmt: skip
-            shares_kernel[(count, -(-shares.shape[1] // SHARES))](
-                shares, self.tiles.first, *to_maps, M, K,
-                KIND=KINDS[self.group.letter], BLOCK=SHARES, num_warps=4,
-            )  # fmt: skip
+        shares = new(self.rows, tiles, M * (K * K + K + 1))
+        to_maps = [new(given, *given.shape) for given in self.maps]
+        candidate_backward_kernel[(-(-self.N // CANDIDATES) * M,)](
+            self.rows[2 * B :], found.to_c, found.to_candidate, to_rows[2 * B :],
+            M, self.N, self.padded_c, self.rows.stride(0), K,
+            KEPT=numbers, **self.shape, BLOCK=CANDIDATES, num_warps=4,
+        )  # fmt: skip
+        query_backward_kernel[(tiles * M,)](
+            self.rows, *self.tiles[1:5], *self.maps, found.to_q, found.to_query, to_paired,
+            to_rows, shares,
+            M, B, self.padded_q, self.rows.stride(0), K, -self.group.weight,
+            KEPT=numbers, **self.shape, **self.usual,
+        )  # fmt: skip
+        shares_kernel[(count, -(-shares.shape[1] // SHARES))](
+            shares, self.tiles.first, *to_maps, M, K,
+            KIND=KINDS[self.group.letter], BLOCK=SHARES, num_warps=4,
+        )  # fmt: skip
         return to_maps[: 1 + KINDS[self.group.letter]]
 
 
@@ -197,8 +190,8 @@ class _Batch(torch.autograd.Function):
         maps = tuple(given.contiguous() for given in maps)
         launches = list(_launches(groups, settings, tiles, rows, maps))
         B = len(tiles.order)
-        shared = _new(rows, B, len(rows) - 2 * B)
-        paired = _new(rows, sum(group.M for group in groups), 1 + settings["own"], B)
+        shared = new(rows, B, len(rows) - 2 * B)
+        paired = new(rows, sum(group.M for group in groups), 1 + settings["own"], B)
         starts = [sum(group.M for group in groups[:place]) for place in range(len(groups))]
 
         def pack(launch: _Launch, start: int) -> tuple[Packed, Packed]:
@@ -222,7 +215,7 @@ class _Batch(torch.autograd.Function):
         maps, packed = saved[5 : 5 + ctx.maps], saved[5 + ctx.maps :]
         to_paired, to_shared = grads[0].contiguous(), grads[1].contiguous()
         B, N = to_shared.shape
-        to_rows = _new(rows, *rows.shape)
+        to_rows = new(rows, *rows.shape)
         fitting: dict[tuple[int, int], Tensor] = {}  # padded alike for most groups
         jobs = []
         for place, launch in enumerate(_launches(ctx.groups, ctx.settings, tiles, rows, maps)):

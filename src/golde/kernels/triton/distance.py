@@ -6,7 +6,6 @@ The reference is ``golde.kernels.pairwise_reference``; kernels and their derivat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -36,7 +35,7 @@ from golde.kernels.triton.kernels import (
     slopes_kernel,
     sum_kernel,
 )
-from golde.kernels.triton.rehearsal import rehearsing
+from golde.kernels.triton.memory import new
 
 PRECISIONS = ("ieee", "tf32x3", "tf32")
 """Of the products: float32; three TF32 products, nearly as exact; one, which is not."""
@@ -88,15 +87,13 @@ def launch_pack(
     kinds = {0: 0, 1: CANDIDATE_SIDES, 2: QUERY_SIDES}[len(scalars)]
     packed = new_packed(vectors, M, padded, across, kinds, precision)
     block = min(PACK_ROWS, chosen.multiple)
-    if M * padded:
-        first, second = [*scalars, vectors, vectors][:2]
-        with _on(vectors.device):
-            pack_kernel[(padded // block * M,)](
-                vectors, first, second, *packed,
-                M, rows, padded, C, *vectors.stride(), across,
-                SCALARS=len(scalars), PRECISION=precision, BLOCK=block, BLOCK_C=min(across, WHOLE),
-                num_warps=4,
-            )  # fmt: skip
+    first, second = [*scalars, vectors, vectors][:2]
+    pack_kernel[(padded // block * M,)](
+        vectors, first, second, *packed,
+        M, rows, padded, C, *vectors.stride(), across,
+        SCALARS=len(scalars), PRECISION=precision, BLOCK=block, BLOCK_C=min(across, WHOLE),
+        num_warps=4,
+    )  # fmt: skip
     return packed
 
 
@@ -106,9 +103,9 @@ def new_packed(
     """Room for one side."""
     halves = 2 if precision == "tf32x3" else 0
     return Packed(
-        _new(like, M, padded, across),
-        _new(like, halves, M, padded, across),
-        _new(like, M, sides, padded),
+        new(like, M, padded, across),
+        new(like, halves, M, padded, across),
+        new(like, M, sides, padded),
     )
 
 
@@ -127,16 +124,13 @@ def launch_forward(
     B, N = out.shape
     (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
     programs = -(-B // blocks.rows) * -(-N // blocks.columns)
-    if programs == 0:
-        return
-    with _on(out.device):
-        forward_kernel[(programs,)](
-            *query.halves, *candidate.halves, query.sides, candidate.sides, out, weight,
-            M, B, N, rows_q, rows_c,
-            GEODESIC=query.geodesic, NORM=norm, ACCUMULATE=accumulate,
-            WIDE=_wide(query, candidate), PRECISION=precision, WIDTH=across,
-            BLOCK_C=min(across, WHOLE), **_launch(blocks),
-        )  # fmt: skip
+    forward_kernel[(programs,)](
+        *query.halves, *candidate.halves, query.sides, candidate.sides, out, weight,
+        M, B, N, rows_q, rows_c,
+        GEODESIC=query.geodesic, NORM=norm, ACCUMULATE=accumulate,
+        WIDE=_wide(query, candidate), PRECISION=precision, WIDTH=across,
+        BLOCK_C=min(across, WHOLE), **_launch(blocks),
+    )  # fmt: skip
 
 
 class Gradients(NamedTuple):
@@ -152,10 +146,10 @@ def new_gradients(query: Packed, candidate: Packed, numbers: int) -> Gradients:
     """Room for them, with so many numbers a row."""
     q, c = query.vectors, candidate.vectors
     return Gradients(
-        _new(q, *q.shape[:2], numbers),
-        _new(c, *c.shape[:2], numbers),
-        _new(q, len(q), 2 * query.geodesic, q.shape[1]),
-        _new(c, len(c), query.geodesic * c.shape[1]),
+        new(q, *q.shape[:2], numbers),
+        new(c, *c.shape[:2], numbers),
+        new(q, len(q), 2 * query.geodesic, q.shape[1]),
+        new(c, len(c), query.geodesic * c.shape[1]),
     )
 
 
@@ -182,17 +176,16 @@ def launch_backward(
         some = slice(start, start + together)
         count = len(query.vectors[some])
         to_q, to_query = (
-            _new(grad, parts, count, rows_q, numbers),
-            _new(grad, parts, count, 2, rows_q),
+            new(grad, parts, count, rows_q, numbers),
+            new(grad, parts, count, 2, rows_q),
         )
-        with _on(grad.device):
-            backward_kernel[(count * parts,)](
-                query.vectors[some], candidate.vectors[some], query.sides[some], candidate.sides[some],
-                grad, to_q, found.to_c[some], to_query, found.to_candidate[some], weight,
-                count, rows_q, rows_c, each,
-                GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
-                WIDTH=across, KEPT=numbers, **_launch(blocks),
-            )  # fmt: skip
+        backward_kernel[(count * parts,)](
+            query.vectors[some], candidate.vectors[some], query.sides[some], candidate.sides[some],
+            grad, to_q, found.to_c[some], to_query, found.to_candidate[some], weight,
+            count, rows_q, rows_c, each,
+            GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
+            WIDTH=across, KEPT=numbers, **_launch(blocks),
+        )  # fmt: skip
         _add_up(to_q, found.to_q[some])
         if geodesic:
             _add_up(to_query, found.to_query[some])
@@ -202,10 +195,9 @@ def launch_backward(
 def _add_up(parts: Tensor, total: Tensor) -> None:
     """Write ``Σ_i parts[i]`` to ``total``; both are contiguous."""
     count = total.numel()
-    with _on(total.device):
-        sum_kernel[(-(-count // SUMMED),)](
-            parts, total, count, len(parts), BLOCK=SUMMED, UNROLL=8, num_warps=4
-        )
+    sum_kernel[(-(-count // SUMMED),)](
+        parts, total, count, len(parts), BLOCK=SUMMED, UNROLL=8, num_warps=4
+    )
 
 
 def launch_long_backward(
@@ -223,18 +215,17 @@ def launch_long_backward(
     down, over = rows_q // blocks.rows, rows_c // blocks.columns
     geodesic = query.geodesic
     found = new_gradients(query, candidate, across)
-    slopes = _new(grad, rows_q, rows_c)
-    by_tile = [_new(grad, over * geodesic, rows_q) for _ in range(2)]
-    by_tile += [_new(grad, down * geodesic, rows_c)]
+    slopes = new(grad, rows_q, rows_c)
+    by_tile = [new(grad, over * geodesic, rows_q) for _ in range(2)]
+    by_tile += [new(grad, down * geodesic, rows_c)]
     for m in range(M):
         halves = (side[m] for side in (*query.halves, *candidate.halves))
-        with _on(grad.device):
-            slopes_kernel[(down * over,)](
-                *halves, query.sides[m], candidate.sides[m], grad, slopes, *by_tile, weight,
-                rows_q, rows_c,
-                GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
-                WIDTH=across, BLOCK_C=WHOLE, **_launch(blocks),
-            )  # fmt: skip
+        slopes_kernel[(down * over,)](
+            *halves, query.sides[m], candidate.sides[m], grad, slopes, *by_tile, weight,
+            rows_q, rows_c,
+            GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
+            WIDTH=across, BLOCK_C=WHOLE, **_launch(blocks),
+        )  # fmt: skip
         torch.matmul(slopes, candidate.vectors[m], out=found.to_q[m])
         torch.matmul(slopes.T, query.vectors[m], out=found.to_c[m])
         if geodesic:
@@ -251,25 +242,18 @@ def launch_paired(
     """``d_m^norm`` of each query with its own candidate, (M, B), or under ``grad`` (B,) all gradients."""
     M, B, C = q.shape
     if grad is None:
-        found = [_new(q, M, B)]
+        found = [new(q, M, B)]
         targets = [found[0]] * 6
     else:
-        found = [_new(q, M, B, C), _new(q, M, B, C), *(_new(q, M, B) for _ in scalars)]
+        found = [new(q, M, B, C), new(q, M, B, C), *(new(q, M, B) for _ in scalars)]
         targets = [found[0], *found, *[found[0]] * 5][:6]
-    if M * B:
-        with _on(q.device):
-            paired_kernel[(-(-B // PAIRED_ROWS) * M,)](
-                q, c, *(scalars or [q] * 3), q if grad is None else grad, *targets,
-                M, B, C, *q.stride(), *c.stride(),
-                GEODESIC=bool(scalars), NORM=norm, BACKWARD=grad is not None,
-                WIDTH=width(C), BLOCK=PAIRED_ROWS, BLOCK_C=min(width(C), WHOLE), num_warps=2,
-            )  # fmt: skip
+    paired_kernel[(-(-B // PAIRED_ROWS) * M,)](
+        q, c, *(scalars or [q] * 3), q if grad is None else grad, *targets,
+        M, B, C, *q.stride(), *c.stride(),
+        GEODESIC=bool(scalars), NORM=norm, BACKWARD=grad is not None,
+        WIDTH=width(C), BLOCK=PAIRED_ROWS, BLOCK_C=min(width(C), WHOLE), num_warps=2,
+    )  # fmt: skip
     return found
-
-
-def _new(like: Tensor, *shape: int) -> Tensor:
-    """Memory that the caller writes to the last number."""
-    return like.new_zeros(shape) if rehearsing() else like.new_empty(shape)
 
 
 def _wide(query: Packed, candidate: Packed) -> bool:
@@ -297,11 +281,6 @@ def shared_memory(device: torch.device) -> int:
     return int(getattr(about, "shared_memory_per_block_optin", about.shared_memory_per_block))
 
 
-def _on(device: torch.device) -> AbstractContextManager[object]:
-    """Triton launches on the current device, which need not be the tensors'."""
-    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
-
-
 # Autograd.
 
 
@@ -326,7 +305,7 @@ class _Fused(torch.autograd.Function):
         ctx.save_for_backward(*query, *candidate)
         ctx.settings = norm, weight, precision, chosen
         ctx.C = q.shape[2]
-        out = _new(q, q.shape[1], c.shape[1]) if onto is None else onto
+        out = new(q, q.shape[1], c.shape[1]) if onto is None else onto
         if onto is not None:
             ctx.mark_dirty(onto)
         launch_forward(

@@ -69,11 +69,10 @@ def launch_marks(
     """
     rows, words = -(-len(entity) // TILE.rows) * TILE.rows, padded // BITS
     excluded = torch.zeros(rows, words, dtype=torch.int64, device=entity.device)
-    with torch.cuda.device_of(excluded):
-        mark_kernel[(len(entity),)](
-            *known, entity, excluded, start, stop - start, words,
-            OWN=own, BLOCK=MARKS, num_warps=MARKS // 32,
-        )  # fmt: skip
+    mark_kernel[(len(entity),)](
+        *known, entity, excluded, start, stop - start, words,
+        OWN=own, BLOCK=MARKS, num_warps=MARKS // 32,
+    )  # fmt: skip
     return excluded
 
 
@@ -109,13 +108,12 @@ def launch_ranks(
     if max(q.vectors.shape[2] for q in query) <= SHORT:
         options |= {"num_stages": TILE.stages, "maxnreg": REGISTERS}
     named = ("truth", "answers", "offsets", "counts", "excluded", "scores", "maxima")
-    with torch.cuda.device_of(doubt):
-        tile_kernel[(down if what == TRUTH else down * over,)](
-            *groups, *(tensors.get(name, doubt) for name in named), doubt,
-            B, N, len(tensors.get("answers", ())), start, _rows(query), _rows(candidate),
-            WHAT=what, NORM=norm, PRECISION=PRECISION, **shapes,
-            BLOCK_B=TILE.rows, BLOCK_N=TILE.columns, BAND=BAND, **options,
-        )  # fmt: skip
+    tile_kernel[(down if what == TRUTH else down * over,)](
+        *groups, *(tensors.get(name, doubt) for name in named), doubt,
+        B, N, len(tensors.get("answers", ())), start, _rows(query), _rows(candidate),
+        WHAT=what, NORM=norm, PRECISION=PRECISION, **shapes,
+        BLOCK_B=TILE.rows, BLOCK_N=TILE.columns, BAND=BAND, **options,
+    )  # fmt: skip
 
 
 def _rows(side: Sequence[Packed]) -> int:
