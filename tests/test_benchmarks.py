@@ -205,9 +205,7 @@ def test_a_variant_ends_where_it_began(load: Any, monkeypatch: pytest.MonkeyPatc
     """The switch, PyTorch's precision and that of the kernels, also after an error."""
     module = load("gpu_accuracy")
     kernels = "golde.kernels.triton."
-    monkeypatch.setattr(
-        f"{kernels}distance._fused", lambda finish, norm, weight, chosen, *_: chosen
-    )
+    monkeypatch.setattr(f"{kernels}distance._fused", lambda finish, norm, precision, *_: precision)
     monkeypatch.setattr(f"{kernels}batch.launch_tiles", lambda *_: None)
     monkeypatch.setattr(
         f"{kernels}batch._batch", lambda groups, settings, *_: [[settings["precision"]]] * 2

@@ -178,8 +178,8 @@ def check(
     return figures
 
 
-def fused(precision: str = "ieee", blocks: Configuration | None = SMALL, **more: Any) -> Distance:
-    run: Distance = partial(distance.fused_pairwise, precision=precision, blocks=blocks, **more)
+def fused(precision: str = "ieee", blocks: Configuration | None = SMALL) -> Distance:
+    run: Distance = partial(distance.fused_pairwise, precision=precision, blocks=blocks)
     return run
 
 
@@ -314,30 +314,6 @@ def test_layout_does_not_matter(finish: Finish, C: int) -> None:
 
 
 @finishes
-@norms
-@pytest.mark.parametrize("C", [9, 67])
-def test_groups_add_up_in_one_table(finish: Finish, norm: int, C: int) -> None:
-    """Two groups with weights, the second on top of the first, with gradients through both."""
-    query, candidate = sides(finish, 5, 20, 2, C)
-
-    def both(of: Any, query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
-        first = of(query, candidate, finish, norm, weight=-0.5)
-        second = of(query, candidate, finish, 3 - norm, weight=2.0, onto=first)
-        assert second.data_ptr() == first.data_ptr()
-        return second
-
-    def plainly(query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
-        tables = (pairwise_reference(query, candidate, finish, n) for n in (norm, 3 - norm))
-        return sum(w * table for w, table in zip((-0.5, 2.0), tables, strict=True))
-
-    expected = outcome(plainly, query, candidate, finish, norm, torch.float64)
-    found = outcome(partial(both, fused()), query, candidate, finish, norm, torch.float32)
-    for truth, value in zip(expected, found, strict=True):
-        scale = float(truth.abs().max())
-        torch.testing.assert_close(value.double(), truth, rtol=0, atol=1e-5 * scale)
-
-
-@finishes
 @pytest.mark.parametrize("C", [9, 67])
 def test_each_input_alone(finish: Finish, C: int) -> None:
     """One input that needs a gradient among others that do not."""
@@ -441,8 +417,6 @@ def test_mistakes_are_named() -> None:
         run(query, candidate, Root(), 1, precision="fp8")
     with pytest.raises(ValueError, match="queries are"):
         run(query, Core(candidate.vector[:1], ()), Root(), 1)
-    with pytest.raises(ValueError, match=r"contiguous \(3, 4\) table"):
-        run(query, candidate, Root(), 1, onto=torch.zeros(4, 3, device=DEVICE).T)
 
 
 def test_without_triton_everything_imports() -> None:

@@ -204,7 +204,6 @@ def launch_long_backward(
     query: Packed,
     candidate: Packed,
     norm: int,
-    weight: float,
     grad: Tensor,
     *,
     precision: str,
@@ -221,8 +220,7 @@ def launch_long_backward(
     for m in range(M):
         halves = (side[m] for side in (*query.halves, *candidate.halves))
         slopes_kernel[(down * over,)](
-            *halves, query.sides[m], candidate.sides[m], grad, slopes, *by_tile, weight,
-            rows_q, rows_c,
+            *halves, query.sides[m], candidate.sides[m], grad, slopes, *by_tile, rows_q, rows_c,
             GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
             WIDTH=across, BLOCK_C=WHOLE, **_launch(blocks),
         )  # fmt: skip
@@ -290,10 +288,8 @@ class _Fused(torch.autograd.Function):
         ctx: Any,
         finish: Finish,
         norm: int,
-        weight: float,
         precision: str,
         chosen: Configuration,
-        onto: Tensor | None,
         q: Tensor,
         c: Tensor,
         *scalars: Tensor,
@@ -303,14 +299,12 @@ class _Fused(torch.autograd.Function):
         query = launch_pack(q, scalars[:of_query], chosen, precision)
         candidate = launch_pack(c, scalars[of_query:], chosen, precision)
         ctx.save_for_backward(*query, *candidate)
-        ctx.settings = norm, weight, precision, chosen
+        ctx.settings = norm, precision, chosen
         ctx.C = q.shape[2]
-        out = new(q, q.shape[1], c.shape[1]) if onto is None else onto
-        if onto is not None:
-            ctx.mark_dirty(onto)
+        out = new(q, q.shape[1], c.shape[1])
         launch_forward(
-            query, candidate, norm, weight, out,
-            accumulate=onto is not None, precision=precision, blocks=chosen.forward,
+            query, candidate, norm, 1.0, out,
+            accumulate=False, precision=precision, blocks=chosen.forward,
         )  # fmt: skip
         return out
 
@@ -319,31 +313,28 @@ class _Fused(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         saved = ctx.saved_tensors
         query, candidate = Packed(*saved[:3]), Packed(*saved[3:])
-        norm, weight, precision, chosen = ctx.settings
+        norm, precision, chosen = ctx.settings
         (B, N), C = grads[0].shape, ctx.C
         rows_q, rows_c = query.vectors.shape[1], candidate.vectors.shape[1]
         if not rows_q * rows_c:
             found = Gradients(*(torch.zeros_like(t) for t in new_gradients(query, candidate, C)))
         else:
             grad = torch.nn.functional.pad(grads[0], (0, rows_c - N, 0, rows_q - B)).contiguous()
-            given = query, candidate, norm, weight, grad
             if C <= WHOLE:
-                found = launch_backward(*given, core=C, precision=precision, blocks=chosen.backward)
+                found = launch_backward(
+                    query, candidate, norm, 1.0, grad,
+                    core=C, precision=precision, blocks=chosen.backward,
+                )  # fmt: skip
             else:
                 with torch.autocast(grad.device.type, enabled=False):
-                    found = launch_long_backward(*given, precision=precision, blocks=chosen.slopes)
+                    found = launch_long_backward(
+                        query, candidate, norm, grad, precision=precision, blocks=chosen.slopes
+                    )
         scalars = []
         if query.geodesic:
             to_root, to_a = found.to_query.unbind(1)
             scalars = [to_root[:, :B], to_a[:, :B], found.to_candidate[:, :N]]
-        onto = grads[0] if ctx.needs_input_grad[5] else None
-        return (
-            *(None,) * 5,
-            onto,
-            found.to_q[:, :B, :C],
-            found.to_c[:, :N, :C],
-            *scalars,
-        )
+        return *(None,) * 4, found.to_q[:, :B, :C], found.to_c[:, :N, :C], *scalars
 
 
 _fused: Callable[..., Tensor] = _Fused.apply
@@ -379,30 +370,25 @@ def fused_pairwise(
     norm: int,
     *,
     precision: str = "tf32x3",
-    weight: float = 1.0,
-    onto: Tensor | None = None,
     blocks: Configuration | None = None,
 ) -> Tensor:
-    """``weight · Σ_m d_m(q_b, c_n)^norm`` for every query and candidate, (B, N), where ``supports`` agrees.
+    """``Σ_m d_m(q_b, c_n)^norm`` for every query and candidate, (B, N), where ``supports`` agrees.
 
-    ``onto`` is a contiguous table that the sum is added to in place, and that is then returned:
-    several groups of components share one table. ``blocks`` overrides the choice of ``configuration``.
+    ``blocks`` overrides the choice of ``configuration``.
     """
     q, c = query.vector, candidate.vector
     scalars = (*query.scalars, *candidate.scalars)
-    (M, B, C), N = q.shape, c.shape[1]
+    M, _, C = q.shape
     if precision not in PRECISIONS:
         raise ValueError(f"precision is {precision!r}; it must be one of {', '.join(PRECISIONS)}")
     if norm not in (1, 2):
         raise ValueError(f"norm is {norm}; it must be 1 or 2")
-    kinds = {t.dtype for t in (q, c, *scalars)} | ({onto.dtype} if onto is not None else set())
+    kinds = {t.dtype for t in (q, c, *scalars)}
     if kinds != {torch.float32}:
         raise ValueError(f"inputs are {kinds}; the fused kernels take float32 only")
-    if c.shape != (M, N, C):
+    if (c.shape[0], c.shape[2]) != (M, C):
         raise ValueError(f"queries are {tuple(q.shape)}, candidates {tuple(c.shape)}")
-    if onto is not None and (onto.shape != (B, N) or not onto.is_contiguous()):
-        raise ValueError(f"the sum can only be added to a contiguous ({B}, {N}) table")
     chosen = blocks or configuration(
         C, geodesic=isinstance(finish, Geodesic), shared=shared_memory(q.device)
     )
-    return _fused(finish, norm, weight, precision, chosen, onto, q, c, *scalars)
+    return _fused(finish, norm, precision, chosen, q, c, *scalars)

@@ -337,7 +337,7 @@ def sum_kernel(parts, total, count, PARTS, BLOCK: tl.constexpr, UNROLL: tl.const
 
 @kernel
 def slopes_kernel(
-    q, q_low, c, c_low, of_query, of_candidate, grad, slopes, sums_root, sums_a, sums_n, weight,
+    q, q_low, c, c_low, of_query, of_candidate, grad, slopes, sums_root, sums_a, sums_n,
     rows_q, rows_c,
     GEODESIC: tl.constexpr, NORM: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
     WIDTH: tl.constexpr, BLOCK_B: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
@@ -351,7 +351,7 @@ def slopes_kernel(
     rows, columns = places(tile_b, BLOCK_B, WIDE), places(tile_n, BLOCK_N, WIDE)
     x = product_tile(q, q_low, c, c_low, rows, columns, WIDTH, BLOCK_C, PRECISION)
     at = rows[:, None] * rows_c + columns[None, :]
-    g = tl.load(grad + at) * weight
+    g = tl.load(grad + at)
     if GEODESIC:
         root, over_root, a, e_a, from_a = load_query_sides(of_query, rows, rows_q)
         n = tl.load(of_candidate + columns)[None, :]
