@@ -24,7 +24,7 @@ from golde.kernels.triton.batch_kernels import (
     shares_kernel,
     tiles_kernel,
 )
-from golde.kernels.triton.blocks import SMALLEST, configuration, kept, width
+from golde.kernels.triton.blocks import SMALLEST, configuration, kept, rounded_up, width
 from golde.kernels.triton.distance import (
     Gradients,
     Packed,
@@ -91,16 +91,14 @@ class _Launch:
         self.chosen = configuration(
             group.core, geodesic=group.letter == "Q", shared=shared_memory(rows.device)
         )
-        self.padded_q, self.padded_c = (self._padded(count) for count in (self.B, self.N))
+        self.padded_q = rounded_up(self.B, self.chosen.multiple)
+        self.padded_c = rounded_up(self.N, self.chosen.multiple)
         self.across = width(group.core)
         self.norm, self.own, self.precision = norm, own, precision
         block = max(SMALLEST, 1 << (group.K - 1).bit_length())
         self.shape = {"KIND": KINDS[group.letter], "BLOCK_K": block}
         self.usual = {"OWN": own, "NORM": norm, "PRECISION": precision, "TILE": tiles.size}
         self.usual |= {"num_warps": 2 if block <= 32 else 8}  # a larger map needs more registers
-
-    def _padded(self, count: int) -> int:
-        return -(-count // self.chosen.multiple) * self.chosen.multiple
 
     def queries(self, paired: Tensor) -> Packed:
         """Pack the queries; their distances to answers and themselves go to ``paired`` (M, 2, B)."""

@@ -23,6 +23,7 @@ from golde.kernels.triton.blocks import (
     configuration,
     division,
     kept,
+    rounded_up,
     width,
 )
 from golde.kernels.triton.kernels import (
@@ -78,15 +79,14 @@ class Packed(NamedTuple):
 
 
 def launch_pack(
-    vectors: Tensor, scalars: Sequence[Tensor], chosen: Configuration, precision: str
+    vectors: Tensor, scalars: Sequence[Tensor], multiple: int, precision: str
 ) -> Packed:
-    """One side, padded, with what the finish needs of it; scalars are contiguous."""
+    """One side, rows padded to a multiple, with what the finish needs of it; scalars are contiguous."""
     M, rows, C = vectors.shape
-    padded = -(-rows // chosen.multiple) * chosen.multiple
-    across = width(C)
+    padded, across = rounded_up(rows, multiple), width(C)
     kinds = {0: 0, 1: CANDIDATE_SIDES, 2: QUERY_SIDES}[len(scalars)]
     packed = new_packed(vectors, M, padded, across, kinds, precision)
-    block = min(PACK_ROWS, chosen.multiple)
+    block = min(PACK_ROWS, multiple)
     first, second = [*scalars, vectors, vectors][:2]
     pack_kernel[(padded // block * M,)](
         vectors, first, second, *packed,
@@ -296,8 +296,8 @@ class _Fused(torch.autograd.Function):
     ) -> Tensor:
         of_query = 2 if isinstance(finish, Geodesic) else 0  # so many scalars
         scalars = tuple(s.contiguous() for s in scalars)
-        query = launch_pack(q, scalars[:of_query], chosen, precision)
-        candidate = launch_pack(c, scalars[of_query:], chosen, precision)
+        query = launch_pack(q, scalars[:of_query], chosen.multiple, precision)
+        candidate = launch_pack(c, scalars[of_query:], chosen.multiple, precision)
         ctx.save_for_backward(*query, *candidate)
         ctx.settings = norm, precision, chosen
         ctx.C = q.shape[2]
