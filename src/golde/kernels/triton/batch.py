@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import pad
 
 from golde.kernels.triton.batch_kernels import (
     candidate_backward_kernel,
@@ -24,14 +23,13 @@ from golde.kernels.triton.batch_kernels import (
     shares_kernel,
     tiles_kernel,
 )
-from golde.kernels.triton.blocks import SMALLEST, configuration, kept, rounded_up, width
+from golde.kernels.triton.blocks import SMALLEST, configuration, rounded_up, width
 from golde.kernels.triton.distance import (
-    Gradients,
     Packed,
     launch_backward,
     launch_forward,
-    new_gradients,
     new_packed,
+    padded,
     shared_memory,
 )
 from golde.kernels.triton.groups import KINDS, Group
@@ -142,14 +140,10 @@ class _Launch:
         """
         M, K, B = self.group.M, self.group.K, self.B
         to_rows = to_rows[:, self.column :]
-        if self.N:
-            found = launch_backward(
-                query, candidate, self.norm, -self.group.weight, grad,
-                core=self.group.core, precision=self.precision, blocks=self.chosen.backward,
-            )  # fmt: skip
-        else:
-            room = new_gradients(query, candidate, kept(self.group.core))
-            found = Gradients(*(torch.zeros_like(t) for t in room))
+        found = launch_backward(
+            query, candidate, self.norm, -self.group.weight, grad,
+            core=self.group.core, precision=self.precision, blocks=self.chosen.backward,
+        )  # fmt: skip
         numbers = found.to_q.shape[2]
         tiles, count = len(self.tiles.relation), len(self.tiles.first) - 1
         shares = new(self.rows, tiles, M * (K * K + K + 1))
@@ -211,8 +205,7 @@ class _Batch(torch.autograd.Function):
         rows, *saved = ctx.saved_tensors
         tiles = Tiles(ctx.size, *saved[:5])
         maps, packed = saved[5 : 5 + ctx.maps], saved[5 + ctx.maps :]
-        to_paired, to_shared = grads[0].contiguous(), grads[1].contiguous()
-        B, N = to_shared.shape
+        to_paired, to_shared = grads[0].contiguous(), grads[1]
         to_rows = new(rows, *rows.shape)
         fitting: dict[tuple[int, int], Tensor] = {}  # padded alike for most groups
         jobs = []
@@ -221,11 +214,11 @@ class _Batch(torch.autograd.Function):
                 Packed(vectors, vectors[:0], sides)
                 for vectors, sides in (packed[at : at + 2] for at in (4 * place, 4 * place + 2))
             )
-            more = (launch.padded_q - B, launch.padded_c - N)
-            if more not in fitting:
-                fitting[more] = pad(to_shared, (0, more[1], 0, more[0]))
+            sizes = launch.padded_q, launch.padded_c
+            if sizes not in fitting:
+                fitting[sizes] = padded(to_shared, *sizes)
             jobs.append(
-                partial(launch.backward, query, candidate, fitting[more], to_paired, to_rows)
+                partial(launch.backward, query, candidate, fitting[sizes], to_paired, to_rows)
             )
         found = [to_map for to_maps in side_by_side(rows.device, jobs) for to_map in to_maps]
         return None, None, None, to_rows, *found

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
 
 from golde.kernels.finish import Finish, Geodesic
 from golde.kernels.pairwise import Core
@@ -166,12 +167,13 @@ def launch_backward(
 ) -> Gradients:
     """Gradients of both sides, for core vectors of ``core`` numbers, ``WHOLE`` at most."""
     (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
-    geodesic = query.geodesic
+    geodesic, numbers = query.geodesic, kept(core)
+    found = new_gradients(query, candidate, numbers)
+    if not rows_q * rows_c:
+        return Gradients(*(t.zero_() for t in found))
     tiles = rows_c // blocks.columns
-    numbers = kept(core)
     each, together = division(tiles, M, rows_q * numbers)
     parts = -(-tiles // each)
-    found = new_gradients(query, candidate, numbers)
     for start in range(0, M, together):
         some = slice(start, start + together)
         count = len(query.vectors[some])
@@ -254,6 +256,12 @@ def launch_paired(
     return found
 
 
+def padded(grad: Tensor, rows: int, columns: int) -> Tensor:
+    """An incoming gradient with zeros up to so many rows and columns, contiguous; no copy without need."""
+    more = rows - grad.shape[0], columns - grad.shape[1]
+    return pad(grad, (0, more[1], 0, more[0])) if any(more) else grad.contiguous()
+
+
 def _wide(query: Packed, candidate: Packed) -> bool:
     """Whether an offset into a table or a component may be too large for 32 bits."""
     rows_q, rows_c = query.vectors.shape[1], candidate.vectors.shape[1]
@@ -315,21 +323,17 @@ class _Fused(torch.autograd.Function):
         query, candidate = Packed(*saved[:3]), Packed(*saved[3:])
         norm, precision, chosen = ctx.settings
         (B, N), C = grads[0].shape, ctx.C
-        rows_q, rows_c = query.vectors.shape[1], candidate.vectors.shape[1]
-        if not rows_q * rows_c:
-            found = Gradients(*(torch.zeros_like(t) for t in new_gradients(query, candidate, C)))
+        grad = padded(grads[0], query.vectors.shape[1], candidate.vectors.shape[1])
+        if C <= WHOLE:
+            found = launch_backward(
+                query, candidate, norm, 1.0, grad,
+                core=C, precision=precision, blocks=chosen.backward,
+            )  # fmt: skip
         else:
-            grad = torch.nn.functional.pad(grads[0], (0, rows_c - N, 0, rows_q - B)).contiguous()
-            if C <= WHOLE:
-                found = launch_backward(
-                    query, candidate, norm, 1.0, grad,
-                    core=C, precision=precision, blocks=chosen.backward,
-                )  # fmt: skip
-            else:
-                with torch.autocast(grad.device.type, enabled=False):
-                    found = launch_long_backward(
-                        query, candidate, norm, grad, precision=precision, blocks=chosen.slopes
-                    )
+            with torch.autocast(grad.device.type, enabled=False):
+                found = launch_long_backward(
+                    query, candidate, norm, grad, precision=precision, blocks=chosen.slopes
+                )
         scalars = []
         if query.geodesic:
             to_root, to_a = found.to_query.unbind(1)
