@@ -83,7 +83,7 @@ class _Launch:
     ) -> None:  # fmt: skip
         self.group, self.rows, self.tiles = group, rows[:, column:], tiles
         self.column = column
-        self.maps = [*maps, maps[0], maps[0]][:3]
+        self.maps = maps
         self.B = len(tiles.order)
         self.N = len(rows) - 2 * self.B
         self.chosen = configuration(
@@ -105,7 +105,7 @@ class _Launch:
         packed = new_packed(self.rows, M, self.padded_q, self.across, sides, self.precision)
         count = len(self.tiles.relation)
         query_kernel[((count + 1) * M,)](
-            self.rows, *self.tiles[1:5], *self.maps, *packed, paired,
+            self.rows, *self.tiles[1:5], *_three(self.maps), *packed, paired,
             M, B, self.padded_q, self.rows.stride(0), K, count, -self.group.weight,
             WIDTH=self.across, **self.shape, **self.usual,
         )  # fmt: skip
@@ -154,16 +154,21 @@ class _Launch:
             KEPT=numbers, **self.shape, BLOCK=CANDIDATES, num_warps=4,
         )  # fmt: skip
         query_backward_kernel[(tiles * M,)](
-            self.rows, *self.tiles[1:5], *self.maps, found.to_q, found.to_query, to_paired,
+            self.rows, *self.tiles[1:5], *_three(self.maps), found.to_q, found.to_query, to_paired,
             to_rows, shares,
             M, B, self.padded_q, self.rows.stride(0), K, -self.group.weight,
             KEPT=numbers, **self.shape, **self.usual,
         )  # fmt: skip
         shares_kernel[(count, -(-shares.shape[1] // SHARES))](
-            shares, self.tiles.first, *to_maps, M, K,
+            shares, self.tiles.first, *_three(to_maps), M, K,
             KIND=KINDS[self.group.letter], BLOCK=SHARES, num_warps=4,
         )  # fmt: skip
-        return to_maps[: 1 + KINDS[self.group.letter]]
+        return to_maps
+
+
+def _three(maps: Sequence[Tensor]) -> Sequence[Tensor]:
+    """As many as kernels take; what a geometry does not have is not looked at."""
+    return [*maps, maps[0], maps[0]][:3]
 
 
 # Autograd.
