@@ -38,12 +38,9 @@ class KnownFacts:
 
         Pairs come ordered by position and, within one, by answer.
         """
-        place, found = self._find(entity, direction)
-        counts = self._counts(place, found)
-        row = torch.repeat_interleave(torch.arange(len(entity), device=entity.device), counts)
-        before = counts.cumsum(0) - counts  # answers of earlier queries
-        index = torch.arange(len(row), device=row.device) + (self.offsets[place] - before)[row]
-        return row, self.codes[index] - place[row] * self.stride
+        first, last, base = self.ranges(entity, direction)
+        row, index = in_turn(first, last)
+        return row, self.codes[index] - base[row]
 
     def contains(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
         """Whether each answer is known; the three arguments broadcast against each other."""
@@ -84,3 +81,11 @@ class KnownFacts:
 
     def _counts(self, place: Tensor, found: Tensor) -> Tensor:
         return (self.offsets[place + 1] - self.offsets[place]) * found
+
+
+def in_turn(start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+    """Every number of the ranges ``start[i]..stop[i]``, one range after another, as (i, number) pairs."""
+    size = stop - start
+    which = torch.repeat_interleave(size)
+    before = size.cumsum(0) - size
+    return which, torch.arange(len(which), device=which.device) + (start - before)[which]

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from golde.data.known import KnownFacts
+from golde.data.known import KnownFacts, in_turn
 from golde.kernels.counter import random_below, random_bits, stream_start
 from golde.kernels.triton.support import fuses
 
@@ -168,11 +168,11 @@ class Sampler:
 
         Asked of the candidates, as a few entities are in far fewer facts than a batch has answers.
         """
-        column, fact = _ranges(self.offsets[chosen], self.offsets[chosen + 1])
+        column, fact = in_turn(self.offsets[chosen], self.offsets[chosen + 1])
         key = self.asked[fact]
         keys, row = self._key(batch.entity, batch.direction).sort()
         first, past = (torch.searchsorted(keys, key, right=right) for right in (False, True))
-        pair, place = _ranges(first, past)
+        pair, place = in_turn(first, past)
         return row[place], column[pair]
 
     def _key(self, entity: Tensor, direction: Tensor) -> Tensor:
@@ -190,11 +190,3 @@ def _subsampling_weights(facts: Tensor, known: KnownFacts) -> Tensor:
     opposite = (direction + known.relations) % (2 * known.relations)
     count = known.counts(entity, direction) + known.counts(answer, opposite)
     return (count + 6).float().rsqrt()
-
-
-def _ranges(start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
-    """Every number of the ranges ``start[i]..stop[i]`` one after another, as (i, number) pairs."""
-    size = stop - start
-    which = torch.repeat_interleave(size)
-    before = size.cumsum(0) - size
-    return which, torch.arange(len(which), device=which.device) + (start - before)[which]
