@@ -1,4 +1,4 @@
-"""What a result depends on besides its configuration: versions, hardware, threads."""
+"""What a result depends on besides its configuration: versions, hardware, threads, kernels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy
 import torch
 
 from golde._version import __version__
+from golde.kernels.triton import has_triton
 
 
 def environment(device: torch.device | str) -> dict[str, Any]:
@@ -24,4 +25,14 @@ def environment(device: torch.device | str) -> dict[str, Any]:
     }
     if torch.device(device).type == "cuda":
         found["gpu"] = torch.cuda.get_device_name(device)
+        found["kernels"] = _kernels()
     return found
+
+
+def _kernels() -> str:
+    """What float32 takes on a GPU: the kernels, by the compiler they depend on, or plain operations."""
+    if not has_triton():
+        return "plain"
+    import triton
+
+    return f"triton {triton.__version__}"
