@@ -24,14 +24,14 @@ from golde.kernels.triton.dense_adam import BLOCK as MOVED
 from golde.kernels.triton.dense_adam import SUMMED as SQUARES
 from golde.kernels.triton.dense_adam_kernels import adam_kernel, clip_kernel, squares_kernel
 from golde.kernels.triton.distance import SUMMED
-from golde.kernels.triton.draw import COLUMNS, DRAWN
-from golde.kernels.triton.draw_kernels import draw_kernel, known_kernel
-from golde.kernels.triton.kernels import (
+from golde.kernels.triton.distance_kernels import (
     backward_kernel,
     forward_kernel,
     slopes_kernel,
     sum_kernel,
 )
+from golde.kernels.triton.draw import COLUMNS, DRAWN
+from golde.kernels.triton.draw_kernels import draw_kernel, known_kernel
 from golde.kernels.triton.loss import SCALED, WHOLE
 from golde.kernels.triton.loss_kernels import adversarial_kernel, scale_kernel
 from golde.kernels.triton.orth import REGISTERS

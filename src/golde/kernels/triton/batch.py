@@ -2,7 +2,7 @@
 
 The reference is the chain ``Geometry.query``, ``Geometry.candidate``, ``paired`` and ``pairwise_reference``
 of every group of components; here it is one autograd function over a few kernels, whose derivation is in
-``batch_kernels`` and, for the distance of every query to every candidate, in ``kernels``.
+``batch_kernels`` and, for the distance of every query to every candidate, in ``distance_kernels``.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from golde.kernels.triton.distance import (
     padded,
     shared_memory,
 )
+from golde.kernels.triton.distance_kernels import CANDIDATE_SIDES, QUERY_SIDES
 from golde.kernels.triton.groups import KINDS, Group
-from golde.kernels.triton.kernels import CANDIDATE_SIDES, QUERY_SIDES
 from golde.kernels.triton.memory import new
 from golde.kernels.triton.sorting import sorted_few
 from golde.kernels.triton.streams import side_by_side

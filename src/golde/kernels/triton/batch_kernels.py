@@ -21,7 +21,7 @@ Every geometry is known by a number: 0 Euclidean, 1 elliptic, 2 hyperbolic.
 
 from __future__ import annotations
 
-from golde.kernels.triton.kernels import store_packed
+from golde.kernels.triton.distance_kernels import store_packed
 from golde.kernels.triton.language import exp2, jit, kernel, log2, tl
 from golde.kernels.triton.pointwise import (
     LN_2,

@@ -1,6 +1,7 @@
 """``Σ_m d_m(q_b, c_n)^norm`` on a GPU: launchers, autograd function, public function.
 
-The reference is ``golde.kernels.pairwise_reference``; kernels and their derivation are in ``kernels``.
+The reference is ``golde.kernels.pairwise_reference``; kernels and their derivation are in
+``distance_kernels``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from golde.kernels.triton.blocks import (
     rounded_up,
     width,
 )
-from golde.kernels.triton.kernels import (
+from golde.kernels.triton.distance_kernels import (
     CANDIDATE_SIDES,
     QUERY_SIDES,
     backward_kernel,

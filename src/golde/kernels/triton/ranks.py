@@ -16,7 +16,7 @@ from torch import Tensor
 from golde.kernels.pairwise import Core
 from golde.kernels.triton.blocks import Blocks, rounded_up
 from golde.kernels.triton.distance import Packed, launch_pack
-from golde.kernels.triton.kernels import CANDIDATE_SIDES
+from golde.kernels.triton.distance_kernels import CANDIDATE_SIDES
 from golde.kernels.triton.ranks_kernels import BEST, BITS, COUNTS, TRUTH, mark_kernel, tile_kernel
 
 MOST_GROUPS = 3
