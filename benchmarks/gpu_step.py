@@ -1,13 +1,18 @@
-"""How long does a training step take on a GPU, form by form, and how does it grow?
+"""How long does a training step take on a GPU, form by form and at several sizes?
 
 Forms of one and the same step at the size the paper uses on WN18RR, on a random graph of that size, as
-``golde bench`` has them; then the fused form at other sizes: one dimension at a time, all entities as
-candidates, a table as large as YAGO3-10's, and tables of millions of entities, where an optimiser that
-visits every row of the table would be most of the step. A form that does not agree with the plain one
+``golde bench`` has them; then the fused form at other sizes: all entities as candidates, a table as large
+as YAGO3-10's, and tables of millions of entities, where an optimiser that visits every row of the table
+would be most of the step. A form that does not agree with the plain one
 is listed without a time, and the exit code is 1. What was measured is written after every part, so a
 run cut short leaves its results.
 
     python benchmarks/gpu_step.py --out results/gpu_step.json
+
+How a step grows with one dimension at a time is for the command line:
+
+    golde bench --sweep batch --sweep negatives --sweep components --sweep dimension --sweep entities \\
+      --out results/gpu_growth.json
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from typing import Any
 import torch
 
 from golde.benchmark.compare import bench, bench_fastest
-from golde.benchmark.size import SWEEPS, WN18RR, Size, growth
+from golde.benchmark.size import WN18RR, Size
 from golde.benchmark.task import Task
 from golde.evaluation.evaluate import rank_triples
 
@@ -70,8 +75,6 @@ def main() -> None:
     }
     for count in MILLIONS:
         tasks[f"{count} M entities, lazy Adam"] = Task(millions(count), device, LAZY)
-    for sweep in SWEEPS:
-        tasks |= {name: usual.at(size) for name, size in growth(WN18RR, sweep).items()}
     for number, (name, task) in enumerate(tasks.items()):
         write(args.out, record)
         announce(number, len(tasks))

@@ -1,4 +1,4 @@
-"""Draws results/gpu_step.json into docs/assets: ``python scripts/plot_results.py [FOLDER]``."""
+"""Draws the step on a GPU into docs/assets: ``python scripts/plot_results.py [FOLDER]``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from golde.benchmark.size import WN18RR
 from golde.geometry import Signature
 
 ROOT = Path(__file__).parents[1]
-SOURCE, ASSETS = ROOT / "results" / "gpu_step.json", ROOT / "docs" / "assets"
+RESULTS, ASSETS = ROOT / "results", ROOT / "docs" / "assets"
 
 INK, SOFT, FAINT = "#1d2433", "#7c8597", "#e3e6ec"
 BLUE, ORANGE = "#1f6fd6", "#d9622b"
@@ -45,8 +44,7 @@ def value(size: dict[str, Any], axis: str) -> float:
 
 def growth(found: dict[str, Any], axis: str) -> list[tuple[float, dict[str, Any]]]:
     """The fused form along one axis, the usual size among the others, from small to large."""
-    usual = found.get("size", WN18RR._asdict())  # older files do not tell
-    points = [(usual, found["forms"][FASTEST])]
+    points = [(found["size"], found["forms"][FASTEST])]
     points += [
         (one["size"], one) for name, one in found["sizes"].items() if name.split()[0] == axis
     ]
@@ -55,11 +53,12 @@ def growth(found: dict[str, Any], axis: str) -> list[tuple[float, dict[str, Any]
 
 
 def main(folder: Path = ASSETS) -> None:
-    """Draw every picture."""
-    found = json.loads(SOURCE.read_text(encoding="utf-8"))
-    with rc_context(STYLE):
-        save(forms(found), folder / "step_forms.png")
-        save(all_growth(found), folder / "step_growth.png")
+    """Draw every picture that there are results for."""
+    for source, draw in (("gpu_step", forms), ("gpu_growth", all_growth)):
+        path = RESULTS / f"{source}.json"
+        if path.is_file():
+            with rc_context(STYLE):
+                save(draw(json.loads(path.read_text(encoding="utf-8"))), folder / f"{source}.png")
 
 
 def forms(found: dict[str, Any]) -> Figure:

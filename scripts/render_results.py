@@ -130,8 +130,11 @@ def gpu(found: dict[str, Any], script: str) -> str:
     )
 
 
-def gpu_step(found: dict[str, Any]) -> str:
-    """A training step on a GPU, form by form, and the fused form at other sizes."""
+STEP = ["a step", "pairs a second", "memory beyond parameters and Adam"]
+
+
+def steps(first: str, found: dict[str, Any]) -> str:
+    """One row a form or size."""
 
     def row(name: str, one: dict[str, Any]) -> list[str]:
         if "ms" not in one:
@@ -143,23 +146,34 @@ def gpu_step(found: dict[str, Any]) -> str:
             f"{one['memory_beyond_state_mb']:,} MB",
         ]
 
-    rows = [row(name, one) for name, one in found["forms"].items()]
-    others = [row(name, one) for name, one in found["sizes"].items()]
-    head = ["", "a step", "pairs a second", "memory beyond parameters and Adam"]
+    return table([first, *STEP], [row(name, one) for name, one in found.items()])
+
+
+def gpu_step(found: dict[str, Any]) -> str:
+    """A training step on a GPU, form by form, and the fused form at other sizes."""
     ranked = found["evaluation"]
     captured = [name for name, one in found["forms"].items() if one.get("captured")]
     graphs = f"As one CUDA graph: {', '.join(captured)}. " if captured else ""
     return (
-        f"{table(['form', *head[1:]], rows)}\n\n"
-        "![A step in every form](assets/step_forms.png)\n\n"
-        f"{table(['fused, other sizes', *head[1:]], others)}\n\n"
-        "![How the cost of a step grows](assets/step_growth.png)\n\n"
+        f"{steps('form', found['forms'])}\n\n"
+        "![A step in every form](assets/gpu_step.png)\n\n"
+        f"{steps('fused, other sizes', found['sizes'])}\n\n"
         "A whole step (draw, forward, backward, Adam unless it says otherwise) at the size the paper uses "
         "on WN18RR (40,943 entities, `P10x36 Q13x36`, 1,000 queries, 3,000 shared negatives; 200 of its own "
         "for every query in the gathered form), on a random graph of that size, with float32-accurate "
         f"products. {graphs}Filtered ranking of "
         f"{ranked['queries']:,} queries among all entities: **{ranked['seconds']:.3f} s**. Medians "
         f"by device events, of {found['settings']['repeats']} steps above. {gpu(found, 'gpu_step')}"
+    )
+
+
+def gpu_growth(found: dict[str, Any]) -> str:
+    """How the fused step grows with one dimension at a time."""
+    return (
+        "![How the cost of a step grows](assets/gpu_growth.png)\n\n"
+        f"{steps('fused', found['sizes'])}\n\n"
+        "The step above with one dimension changed at a time; dashed, growth in proportion. "
+        f"{gpu(found, 'gpu_growth').replace('`benchmarks/gpu_growth.py`', '`golde bench --sweep`')}"
     )
 
 
@@ -257,6 +271,7 @@ def gpu_accuracy(found: dict[str, Any]) -> str:
 SECTIONS = {
     "default_accuracy": ("Without any option", default_accuracy),
     "gpu_step": ("A training step on a GPU", gpu_step),
+    "gpu_growth": ("How a step on a GPU grows", gpu_growth),
     "gpu_roofline": ("What bounds a step on a GPU", gpu_roofline),
     "gpu_accuracy": ("Kernels, precision and β: accuracy and time on a GPU", gpu_accuracy),
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
