@@ -34,7 +34,7 @@ from golde.kernels.triton.distance_kernels import (
 )
 from golde.kernels.triton.draw import COLUMNS, DRAWN
 from golde.kernels.triton.draw_kernels import draw_kernel, known_kernel
-from golde.kernels.triton.loss import SCALED, WHOLE
+from golde.kernels.triton.loss import HELD, SCALED
 from golde.kernels.triton.loss_kernels import adversarial_kernel, scale_kernel
 from golde.kernels.triton.orth import REGISTERS
 from golde.kernels.triton.orth_kernels import orth_backward_kernel, orth_kernel
@@ -137,7 +137,7 @@ def of_a_step() -> Iterator[Any]:
         yield built(draw_kernel, types(DRAW), constants, num_warps=4)
     named = types("places offsets codes candidates !masked")
     yield built(known_kernel, named, {"BLOCK": COLUMNS}, num_warps=4)
-    for own, block in ((False, 128), (True, WHOLE)):
+    for own, block in ((False, 128), (True, HELD)):
         constants = {"OWN": own, "BLOCK": block}
         yield built(adversarial_kernel, types(LOSS), constants, num_warps=max(1, block // 512))
     yield built(scale_kernel, types("*values *factor"), {"BLOCK": SCALED}, num_warps=8)

@@ -17,7 +17,7 @@ from torch.autograd.graph import increment_version
 from golde.kernels.triton.loss_kernels import adversarial_kernel, scale_kernel
 from golde.kernels.triton.memory import new
 
-WHOLE = 4096
+HELD = 4096
 """Scores that a program holds in registers; longer rows are read twice."""
 
 SCALED = 4096
@@ -38,7 +38,7 @@ def launch_adversarial(
     B, N = shared.shape
     terms, gradients = new(shared, B), new(shared, B * N + 2 * B)
     to_shared, to_positive, to_own = _split(gradients, shared.shape)
-    block = min(max(128, 1 << (N - 1).bit_length()), WHOLE)
+    block = min(max(128, 1 << (N - 1).bit_length()), HELD)
     adversarial_kernel[(B,)](
         positive, positive if own is None else own, shared,
         own_masked.view(torch.uint8), masked.view(torch.uint8), weight,
