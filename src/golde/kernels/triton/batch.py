@@ -198,8 +198,7 @@ class _Batch(torch.autograd.Function):
         packed = side_by_side(rows.device, jobs)
         for launch, start, sides in zip(launches, starts, packed, strict=True):
             launch.forward(*sides, shared, accumulate=start > 0)
-        # The halves have served; the backward pass splits on the way.
-        flat = (t for sides in packed for side in sides for t in (side.vectors, side.sides))
+        flat = (t for sides in packed for side in sides for t in side.without_halves())
         ctx.save_for_backward(rows, *tiles[1:], *maps, *flat)
         ctx.groups, ctx.settings, ctx.maps, ctx.size = groups, settings, len(maps), tiles.size
         return paired.sum(0), shared
@@ -215,10 +214,7 @@ class _Batch(torch.autograd.Function):
         fitting: dict[tuple[int, int], Tensor] = {}  # padded alike for most groups
         jobs = []
         for place, launch in enumerate(_launches(ctx.groups, ctx.settings, tiles, rows, maps)):
-            query, candidate = (
-                Packed(vectors, vectors[:0], sides)
-                for vectors, sides in (packed[at : at + 2] for at in (4 * place, 4 * place + 2))
-            )
+            query, candidate = (Packed(*packed[at : at + 3]) for at in (6 * place, 6 * place + 3))
             sizes = launch.padded_q, launch.padded_c
             if sizes not in fitting:
                 fitting[sizes] = padded(to_shared, *sizes)

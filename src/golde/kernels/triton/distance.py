@@ -76,6 +76,10 @@ class Packed(NamedTuple):
         high, low = self.split
         return high, low
 
+    def without_halves(self) -> Packed:
+        """What the backward pass needs of core vectors up to ``WHOLE``, which it splits on the way."""
+        return self._replace(split=self.vectors[:0])
+
 
 # Launchers.
 
@@ -307,14 +311,16 @@ class _Fused(torch.autograd.Function):
         scalars = tuple(s.contiguous() for s in scalars)
         query = launch_pack(q, scalars[:of_query], chosen.multiple, precision)
         candidate = launch_pack(c, scalars[of_query:], chosen.multiple, precision)
-        ctx.save_for_backward(*query, *candidate)
-        ctx.settings = norm, precision, chosen
-        ctx.C = q.shape[2]
         out = new(q, q.shape[1], c.shape[1])
         launch_forward(
             query, candidate, norm, 1.0, out,
             accumulate=False, precision=precision, blocks=chosen.forward,
         )  # fmt: skip
+        if q.shape[2] <= WHOLE:
+            query, candidate = query.without_halves(), candidate.without_halves()
+        ctx.save_for_backward(*query, *candidate)
+        ctx.settings = norm, precision, chosen
+        ctx.C = q.shape[2]
         return out
 
     @staticmethod

@@ -16,10 +16,11 @@ from torch.autograd.function import once_differentiable
 from golde.kernels.triton.memory import new
 from golde.kernels.triton.orth_kernels import orth_backward_kernel, orth_kernel
 
-# Launchers.
-
 REGISTERS = 200
 """At most, for a thread of the backward kernel: ten programs then share a multiprocessor, not eight."""
+
+
+# Launchers.
 
 
 def launch_orth(U: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
