@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 _LAST = torch.iinfo(torch.int64).max
+
+
+class Ranges(NamedTuple):
+    """Known answers of B queries: those of query b are ``codes[first[b]:last[b]] − base[b]``, in order."""
+
+    first: Tensor  # (B,)
+    last: Tensor  # (B,)
+    base: Tensor  # (B,)
+    codes: Tensor
 
 
 class KnownFacts:
@@ -38,9 +49,9 @@ class KnownFacts:
 
         Pairs come ordered by position and, within one, by answer.
         """
-        first, last, base = self.ranges(entity, direction)
+        first, last, base, codes = self.ranges(entity, direction)
         row, index = in_turn(first, last)
-        return row, self.codes[index] - base[row]
+        return row, codes[index] - base[row]
 
     def contains(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
         """Whether each answer is known; the three arguments broadcast against each other."""
@@ -52,11 +63,12 @@ class KnownFacts:
         """How many answers of each query are known."""
         return self._counts(*self._find(entity, direction))
 
-    def ranges(self, entity: Tensor, direction: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Where the answers of each query begin and end in ``codes``, and what they are counted from."""
+    def ranges(self, entity: Tensor, direction: Tensor) -> Ranges:
+        """The known answers of each query where they are, none of them copied."""
         place, found = self._find(entity, direction)
         first = self.offsets[place]
-        return first, first + self._counts(place, found), place * self.stride
+        last = first + self._counts(place, found)
+        return Ranges(first, last, place * self.stride, self.codes)
 
     def places(self, entity: Tensor, direction: Tensor) -> Tensor:
         """Where each query stands, or would stand, among ``keys``."""
