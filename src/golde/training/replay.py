@@ -40,6 +40,7 @@ class Replay(Generic[_Outcome]):
             if self._done == EAGER:
                 graph = torch.cuda.CUDAGraph()
                 with torch.cuda.graph(graph, stream=stream):
-                    self._captured = graph, work()
+                    replayed = work()
+                self._captured = graph, replayed
         torch.cuda.current_stream().wait_stream(stream)
         return outcome
