@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 REPEATS = {"cuda": 60, "cpu": 15}
 
 EXAMPLES = """\b
-Examples:
-  golde bench
+Example: golde bench
   golde bench --device cpu --signature "P8x16 Q9x16" --batch 1024
   golde bench --sweep batch --sweep negatives --out bench.json
 """

@@ -26,6 +26,9 @@ def replacing(path: Path) -> Iterator[Path]:
     """A file to write that takes the place of ``path`` once it is safely on disk, and else goes away."""
     if path.is_dir():
         raise RunError(f"{path}: cannot be written: it is a folder; name a file in it")
+    if path.exists() and not path.is_file():  # a device or a pipe must not be replaced by a file
+        raise RunError(f"{path}: cannot be written: it is no ordinary file; name one")
+    path = path.resolve()  # of a link, the file it leads to
     new = partial(path)
     try:
         yield new
