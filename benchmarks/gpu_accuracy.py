@@ -77,7 +77,7 @@ QUERIES = 256
 """Validation queries whose scores are compared with those in float64."""
 
 FUSED = (fused_batch, fused_pairwise)
-"""Where training and ranking go through kernels that multiply."""
+"""Where scores come from kernels that multiply; ranks are counted in ``tf32x3`` whatever these are told."""
 
 NEVER = 1e9  # seconds
 

@@ -30,7 +30,7 @@ from torch import Tensor
 from golde.benchmark.provenance import provenance
 from golde.geometry import GEOMETRIES, Grouping, Signature
 from golde.kernels import Core, Finish, pairwise_reference
-from golde.kernels.triton import Blocks, Configuration, configuration
+from golde.kernels.triton import Blocks, configuration
 
 KERNELS = ("forward", "backward")
 BLOCKS = [  # rows, columns, warps; the likeliest first
@@ -110,9 +110,9 @@ def call(job: Job, device: str) -> Callable[[], list[Tensor]]:
     from golde.kernels.triton.distance import launch_backward, launch_forward, launch_pack
 
     data = sides(job.group, job.B, job.N, device)
-    chosen = Configuration(*[job.blocks] * 3)
+    multiple = max(job.blocks.rows, job.blocks.columns)
     query, candidate = (
-        launch_pack(core.vector, core.scalars, chosen, job.precision)
+        launch_pack(core.vector, core.scalars, multiple, job.precision)
         for core in (data.query, data.candidate)
     )
     settings = {"precision": job.precision, "blocks": job.blocks}

@@ -23,16 +23,18 @@ from golde.kernels.triton.batch_kernels import (
 from golde.kernels.triton.dense_adam import BLOCK as MOVED
 from golde.kernels.triton.dense_adam import SUMMED as SQUARES
 from golde.kernels.triton.dense_adam_kernels import adam_kernel, clip_kernel, squares_kernel
-from golde.kernels.triton.distance import SUMMED
-from golde.kernels.triton.draw import COLUMNS, DRAWN
-from golde.kernels.triton.draw_kernels import draw_kernel, known_kernel
-from golde.kernels.triton.kernels import (
+from golde.kernels.triton.distance import PACK_ROWS, PAIRED_ROWS, SUMMED
+from golde.kernels.triton.distance_kernels import (
     backward_kernel,
     forward_kernel,
+    pack_kernel,
+    paired_kernel,
     slopes_kernel,
     sum_kernel,
 )
-from golde.kernels.triton.loss import SCALED, WHOLE
+from golde.kernels.triton.draw import COLUMNS, DRAWN
+from golde.kernels.triton.draw_kernels import draw_kernel, known_kernel
+from golde.kernels.triton.loss import HELD, SCALED
 from golde.kernels.triton.loss_kernels import adversarial_kernel, scale_kernel
 from golde.kernels.triton.orth import REGISTERS
 from golde.kernels.triton.orth_kernels import orth_backward_kernel, orth_kernel
@@ -50,6 +52,8 @@ DISTANCE = (
     "*q *q_low *c *c_low *of_query *of_candidate *grad *out *to_q *to_c *to_query *to_candidate"
 )
 DISTANCE += " *slopes *sums_root *sums_a *sums_n *parts *total .weight"
+OF_A_SIDE = "*vectors *first *second *packed *halved *sides"
+PAIRED = "*q *c *root *a *n *grad *out *to_q *to_c *to_root *to_a *to_n"
 BATCH = (
     "*rows order ordered ?relation ?begin ?end ?first *maps *weights *beta *packed *sides *paired"
 )
@@ -95,6 +99,13 @@ def of_the_distance() -> Iterator[Any]:
             constants |= {"BLOCK_B": blocks.rows, "BLOCK_N": blocks.columns, "BLOCK_C": 32}
             yield built(kernel, types(DISTANCE), constants, num_warps=blocks.warps)
     yield built(sum_kernel, types(DISTANCE), {"BLOCK": SUMMED, "UNROLL": 8}, num_warps=4)
+    for scalars in range(3):
+        constants = {"SCALARS": scalars, "PRECISION": "tf32x3", "BLOCK": PACK_ROWS, "BLOCK_C": 32}
+        yield built(pack_kernel, types(OF_A_SIDE), constants, num_warps=4)
+    for backward in (False, True):
+        constants = {"GEODESIC": True, "NORM": 2, "BACKWARD": backward}
+        constants |= {"WIDTH": 128, "BLOCK": PAIRED_ROWS, "BLOCK_C": 64}
+        yield built(paired_kernel, types(PAIRED), constants, num_warps=2)
 
 
 def of_a_batch() -> Iterator[Any]:
@@ -126,7 +137,7 @@ def of_a_step() -> Iterator[Any]:
         yield built(draw_kernel, types(DRAW), constants, num_warps=4)
     named = types("places offsets codes candidates !masked")
     yield built(known_kernel, named, {"BLOCK": COLUMNS}, num_warps=4)
-    for own, block in ((False, 128), (True, WHOLE)):
+    for own, block in ((False, 128), (True, HELD)):
         constants = {"OWN": own, "BLOCK": block}
         yield built(adversarial_kernel, types(LOSS), constants, num_warps=max(1, block // 512))
     yield built(scale_kernel, types("*values *factor"), {"BLOCK": SCALED}, num_warps=8)

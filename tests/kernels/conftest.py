@@ -24,12 +24,12 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interpreter where there is no GPU, and memory that reads as NaN until it is written to."""
     if not torch.cuda.is_available():
         monkeypatch.setenv("TRITON_INTERPRET", "1")
-    plain = import_module("golde.kernels.triton.distance")._new
+    plain = import_module("golde.kernels.triton.memory").new
 
-    def poisoned(like: Tensor, *shape: int) -> Tensor:
-        new: Tensor = plain(like, *shape)
-        return new.fill_(torch.nan)
+    def poisoned(like: Tensor, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        room: Tensor = plain(like, *shape, dtype=dtype)
+        return room.fill_(torch.nan if room.is_floating_point() else torch.iinfo(room.dtype).min)
 
     for name, module in list(sys.modules.items()):
-        if name.startswith("golde.kernels.triton.") and hasattr(module, "_new"):
-            monkeypatch.setattr(module, "_new", poisoned)
+        if name.startswith("golde.kernels.triton.") and hasattr(module, "new"):
+            monkeypatch.setattr(module, "new", poisoned)

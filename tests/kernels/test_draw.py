@@ -45,16 +45,16 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interpreter where there is no GPU, and memory that holds nonsense until it is written to."""
     if not CUDA:
         monkeypatch.setenv("TRITON_INTERPRET", "1")
-    plain = kernels._empty
+    plain = kernels.new
 
-    def poisoned(device: torch.device, dtype: torch.dtype, *shape: int) -> Tensor:
-        new: Tensor = plain(device, dtype, *shape)
-        if dtype == torch.bool:
+    def poisoned(like: Tensor, *shape: int, **dtype: torch.dtype) -> Tensor:
+        new: Tensor = plain(like, *shape, **dtype)
+        if new.dtype == torch.bool:
             new.view(torch.uint8).fill_(77)
             return new
-        return new.fill_(torch.nan if dtype.is_floating_point else -77)
+        return new.fill_(torch.nan if new.is_floating_point() else -77)
 
-    monkeypatch.setattr(kernels, "_empty", poisoned)
+    monkeypatch.setattr(kernels, "new", poisoned)
 
 
 def some_facts(count: int, entities: int) -> Tensor:

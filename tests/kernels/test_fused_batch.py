@@ -282,6 +282,16 @@ def run(step: Step, rows: Tensor, which: Tensor, maps: list[list[Tensor]]) -> li
     return [s for s in scores if s is not None]
 
 
+@pytest.mark.parametrize(("B", "N"), [(0, 7), (5, 0), (0, 0)])
+def test_nothing_to_score(B: int, N: int) -> None:
+    """No queries, or no candidates: the rows and maps that are there have the gradients of the rest."""
+    step = Step("P3x1 Q4x1", 2, B, N)
+    exact = step.outcome(step.plain, torch.float64)
+    found = step.outcome(step.fused, torch.float32, DEVICE)
+    for name, truth in exact.items():
+        torch.testing.assert_close(found[name].double(), truth, rtol=1e-4, atol=1e-5)
+
+
 def test_two_runs_agree_to_the_bit() -> None:
     step = Step("Q4x1", 1, 20, 70)
     rows, which, maps = leaves(step)

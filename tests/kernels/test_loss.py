@@ -85,7 +85,7 @@ def test_value_and_gradients_are_those_of_the_plain_form(B: int, N: int, own: bo
 @pytest.mark.parametrize("N", [127, 128, 129, 500])
 def test_rows_longer_than_a_block(N: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The largest score first, last, and in the middle; a block with nothing live."""
-    monkeypatch.setattr(kernels, "WHOLE", 128)
+    monkeypatch.setattr(kernels, "HELD", 128)
     step = Step(5, N)
     for row, place in enumerate((0, N // 2, N - 1)):
         step.shared[row, place], step.masked[row, place] = 9.0, False

@@ -145,7 +145,7 @@ def test_the_best_are_those_of_blocks(entities: int, groups: int, count: int, k:
     lattice = Lattice(entities, groups)
     known = KnownFacts(facts(entities, 20 * entities, 4), entities, RELATIONS).to(DEVICE)
     entity, direction, _ = asked(entities, count)
-    ranges = (*known.ranges(entity, direction), known.codes)
+    ranges = known.ranges(entity, direction)
     scorer = lattice.scorer()
     assert isinstance(scorer, SearchingScorer)
     values, best, doubt = scorer.top(entity, direction, k, ranges)
@@ -197,7 +197,7 @@ def test_a_score_that_is_not_finite_is_found_by_blocks(value: float) -> None:
     with pytest.raises(NonFiniteScoreError, match=r"candidate 66 .*direction 0"):
         ranked(lattice.scorer(), known, 70, 20, False)
     entity, direction, _ = asked(70, 20)
-    ranges = (*known.to(DEVICE).ranges(entity, direction), known.to(DEVICE).codes)
+    ranges = known.to(DEVICE).ranges(entity, direction)
     assert lattice.scorer().top(entity, direction, 3, ranges)[2]
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from golde.kernels.triton import rehearsal
+from golde.kernels.triton.memory import new
 from golde.kernels.triton.rehearsal import Kernel
+
+ONE = torch.ones(1)  # a launch is on the device of its tensors
 
 
 class Recorded:
@@ -25,19 +29,34 @@ def test_a_kernel_is_launched_unless_it_is_rehearsed(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(rehearsal, "_compile", compiled.extend)
     function = Recorded()
     kernel = Kernel(function)
-    kernel[(3,)](1, BLOCK=2)
-    assert function.launched == [((3,), (1,), {"BLOCK": 2})]
+    kernel[(3,)](ONE, 1, BLOCK=2)
+    assert function.launched == [((3,), (ONE, 1), {"BLOCK": 2})]
     with rehearsal.rehearsal():
         with rehearsal.rehearsal():
             assert rehearsal.rehearsing()
-            kernel[(4,)](5, BLOCK=6)
+            kernel[(4,)](ONE, 5, BLOCK=6)
+            assert new(ONE, 3).tolist() == [0, 0, 0]
         assert rehearsal.rehearsing()
         assert not compiled
     assert not rehearsal.rehearsing()
     assert len(function.launched) == 1
     (launch,) = compiled
     assert launch.function is function
-    assert (launch.grid, launch.arguments, launch.constants) == ((4,), (5,), {"BLOCK": 6})
+    assert (launch.grid, launch.arguments, launch.constants) == ((4,), (ONE, 5), {"BLOCK": 6})
+
+
+@pytest.mark.parametrize("grid", [(0,), (3, 0)])
+def test_an_empty_grid_is_not_launched(
+    grid: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[Any] = []
+    monkeypatch.setattr(rehearsal, "_compile", compiled.extend)
+    function = Recorded()
+    Kernel(function)[grid](ONE)
+    with rehearsal.rehearsal():
+        Kernel(function)[grid](ONE)
+    assert not function.launched
+    assert not compiled
 
 
 def test_a_rehearsal_that_fails_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +64,7 @@ def test_a_rehearsal_that_fails_compiles_nothing(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(rehearsal, "_compile", compiled.extend)
     kernel = Kernel(Recorded())
     with pytest.raises(ZeroDivisionError), rehearsal.rehearsal():  # noqa: PT012
-        kernel[(1,)]()
+        kernel[(1,)](ONE)
         _ = 1 / 0
     assert not rehearsal.rehearsing()
     assert not compiled

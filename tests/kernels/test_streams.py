@@ -24,7 +24,7 @@ def sums(x: Tensor, count: int) -> list[Tensor]:
     return side_by_side(x.device, [partial(job, i) for i in range(count)])
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
 def test_results_are_in_the_order_of_the_jobs(count: int) -> None:
     found = sums(torch.zeros(3, device=DEVICE), count)
     assert [t.tolist() for t in found] == [[i] * 3 for i in range(count)]
@@ -50,6 +50,34 @@ def test_jobs_come_after_what_was_asked_for_and_before_what_is_asked_for_next() 
         del found  # the next turn may have the memory
         x.add_(0.5).sub_(0.5)
         assert (total == 4 * turn + 6).all()
+
+
+@on_a_gpu
+@pytest.mark.parametrize("capture", [False, True])
+def test_streams_come_together_again_where_a_job_goes_wrong(capture: bool) -> None:
+    """What the jobs before it were given to do is waited for; a capture can go on."""
+    x = torch.zeros(1 << 20, device=DEVICE)
+
+    def add() -> Tensor:
+        torch.cuda._sleep(10_000_000)
+        return x.add_(1)
+
+    def wrong() -> Tensor:
+        raise ValueError("no")
+
+    def jobs() -> None:
+        with pytest.raises(ValueError, match="no"):
+            side_by_side(DEVICE, [add, wrong, add, add])
+        x.mul_(2)
+
+    if capture:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            jobs()
+        graph.replay()
+    else:
+        jobs()
+    assert (x == 2).all()
 
 
 @on_a_gpu

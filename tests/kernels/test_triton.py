@@ -194,6 +194,21 @@ def test_it_is_the_plain_form(
 
 
 @finishes
+@pytest.mark.parametrize("C", [9, 67])
+def test_tables_that_fill_their_blocks(finish: Finish, C: int) -> None:
+    """Nothing is padded, and so the incoming gradient is taken as it is."""
+    query, candidate = sides(finish, 16, 32, 2, C)
+    check(query, candidate, finish, 1, fused())
+    grad = torch.rand(16, 32, device=DEVICE)
+    assert distance.padded(grad, 16, 32) is grad
+    assert torch.equal(distance.padded(grad.T, 32, 16), grad.T)
+    more = distance.padded(grad, 17, 48)
+    assert more.shape == (17, 48)
+    assert torch.equal(more[:16, :32], grad)
+    assert more.count_nonzero() == grad.count_nonzero()
+
+
+@finishes
 @norms
 @pytest.mark.parametrize("C", [3, 21, 67])
 def test_a_query_with_its_own_candidate(finish: Finish, norm: int, C: int) -> None:

@@ -16,8 +16,9 @@ from golde.config import Config
 from golde.models import GoldE
 from golde.training import checkpoint, train
 from golde.training.checkpoint import Progress
+from golde.training.replay import EAGER
 from golde.training.sampling import Sampler
-from golde.training.update import EAGER_STEPS, Update
+from golde.training.update import Update
 from tiny import quick, ring
 
 CAPTURE = torch.cuda.is_available()
@@ -110,7 +111,7 @@ def test_a_captured_run_is_the_run(config: Config) -> None:
     start = expected.state()["entity"]
     for run in (found, expected):
         run.steps(range(STEPS))
-    assert (found.update._graph is not None) == CAPTURE
+    assert found.update._replay.captured == CAPTURE
     assert_same(found, expected)
     assert (expected.state()["entity"] - start).abs().amax(1).min() > 0.01  # every row was moved
 
@@ -139,7 +140,7 @@ def broken(run: Run) -> Iterator[None]:
 
 
 @some("defaults", "lazy", "float64", "cross-entropy")
-@pytest.mark.parametrize("when", [1, EAGER_STEPS, 11], ids=["before", "first replay", "later"])
+@pytest.mark.parametrize("when", [1, EAGER, 11], ids=["before", "first replay", "later"])
 def test_a_step_that_is_not_finite_moves_nothing(config: Config, when: int) -> None:
     """Before the capture or after; the steps that follow go on as if it had not been there."""
     found, expected = Run(config, capture=CAPTURE), Run(config, capture=False)

@@ -160,5 +160,5 @@ def forms(device: torch.device) -> dict[str, Form]:
 
 
 def fastest(device: torch.device) -> str:
-    """The form that a run takes on a device."""
+    """The form that a run takes on a device; on a CPU a long one compiles it."""
     return "fused" if device.type == "cuda" else "blocked"

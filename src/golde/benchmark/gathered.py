@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from golde.benchmark.replay import Replay
 from golde.benchmark.task import RATE, Task
 from golde.geometry import gather
 from golde.models import GoldE
+from golde.training.replay import Replay
 from golde.training.sampling import Draw
 from golde.training.update import Outcome
 
@@ -32,7 +32,7 @@ class Gathered:
         self.optimiser = torch.optim.Adam(
             self.model.parameters(), lr=RATE, fused=True, capturable=capture
         )
-        self.step = Replay(self._step) if capture else self._step
+        self.capture, self._replay = capture, Replay[Outcome]()
 
     @staticmethod
     def comparable(task: Task) -> Task:
@@ -43,7 +43,7 @@ class Gathered:
 
     def __call__(self, number: int) -> Outcome:
         self.sampler.seek(number)
-        return self.step()
+        return self._replay(self._step) if self.capture else self._step()
 
     def settle(self) -> None:
         """Nothing is ever due."""

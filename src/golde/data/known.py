@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 _LAST = torch.iinfo(torch.int64).max
+
+
+class Ranges(NamedTuple):
+    """Known answers of B queries: those of query b are ``codes[first[b]:last[b]] − base[b]``, in order."""
+
+    first: Tensor  # (B,)
+    last: Tensor  # (B,)
+    base: Tensor  # (B,)
+    codes: Tensor
 
 
 class KnownFacts:
@@ -38,12 +49,9 @@ class KnownFacts:
 
         Pairs come ordered by position and, within one, by answer.
         """
-        place, found = self._find(entity, direction)
-        counts = self._counts(place, found)
-        row = torch.repeat_interleave(torch.arange(len(entity), device=entity.device), counts)
-        before = counts.cumsum(0) - counts  # answers of earlier queries
-        index = torch.arange(len(row), device=row.device) + (self.offsets[place] - before)[row]
-        return row, self.codes[index] - place[row] * self.stride
+        first, last, base, codes = self.ranges(entity, direction)
+        row, index = in_turn(first, last)
+        return row, codes[index] - base[row]
 
     def contains(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
         """Whether each answer is known; the three arguments broadcast against each other."""
@@ -55,11 +63,12 @@ class KnownFacts:
         """How many answers of each query are known."""
         return self._counts(*self._find(entity, direction))
 
-    def ranges(self, entity: Tensor, direction: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Where the answers of each query begin and end in ``codes``, and what they are counted from."""
+    def ranges(self, entity: Tensor, direction: Tensor) -> Ranges:
+        """The known answers of each query where they are, none of them copied."""
         place, found = self._find(entity, direction)
         first = self.offsets[place]
-        return first, first + self._counts(place, found), place * self.stride
+        last = first + self._counts(place, found)
+        return Ranges(first, last, place * self.stride, self.codes)
 
     def places(self, entity: Tensor, direction: Tensor) -> Tensor:
         """Where each query stands, or would stand, among ``keys``."""
@@ -84,3 +93,11 @@ class KnownFacts:
 
     def _counts(self, place: Tensor, found: Tensor) -> Tensor:
         return (self.offsets[place + 1] - self.offsets[place]) * found
+
+
+def in_turn(start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+    """Every number of the ranges ``start[i]..stop[i]``, one range after another, as (i, number) pairs."""
+    size = stop - start
+    which = torch.repeat_interleave(size)
+    before = size.cumsum(0) - size
+    return which, torch.arange(len(which), device=which.device) + (start - before)[which]

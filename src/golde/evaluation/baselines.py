@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from golde.data.graph import KnowledgeGraph
+from golde.data.known import in_turn
 
 
 class Popularity:
@@ -29,7 +30,7 @@ class Popularity:
         asked, which = torch.unique(direction, return_inverse=True)
         first = torch.searchsorted(self.key, asked * self.entities + start)
         last = torch.searchsorted(self.key, asked * self.entities + stop)
-        row, at = _expand(first, last - first)
+        row, at = in_turn(first, last)
         scores = torch.zeros(len(asked), stop - start, dtype=torch.float64, device=asked.device)
         scores[row, self.key[at] % self.entities - start] = self.share[at]
         return scores.index_select(0, which)
@@ -68,7 +69,7 @@ class Rules:
         direction = direction.contiguous()
         first = torch.searchsorted(self.asked, direction)
         last = torch.searchsorted(self.asked, direction, right=True)
-        query, rule = _expand(first, last - first)
+        query, rule = in_turn(first, last)
         fired, answer = self.train.answers(entity[query], self.looked_up[rule])
         inside = (answer >= start) & (answer < stop)
         fired, answer = fired[inside], answer[inside] - start
@@ -91,7 +92,7 @@ def _mirror_rules(
     mirror = tail * entities + head
     first = torch.searchsorted(pair, mirror)
     last = torch.searchsorted(pair, mirror, right=True)
-    fact, at = _expand(first, last - first)
+    fact, at = in_turn(first, last)
     both, support = torch.unique(
         relation[fact] * relations + relation[order[at]], return_counts=True
     )
@@ -99,10 +100,3 @@ def _mirror_rules(
     confidence = support.double() / facts[both // relations]
     kept = (confidence >= min_confidence) & (support >= min_support)
     return both[kept] // relations, both[kept] % relations, confidence[kept]
-
-
-def _expand(first: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
-    """Ragged ranges laid end to end: (which range, position) for first[i] .. first[i] + length[i]."""
-    which = torch.repeat_interleave(torch.arange(len(length), device=length.device), length)
-    offset = torch.cumsum(length, 0) - length
-    return which, torch.arange(len(which), device=length.device) - offset[which] + first[which]

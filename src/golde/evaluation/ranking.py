@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from golde.data.known import KnownFacts
+from golde.data.known import KnownFacts, Ranges
 from golde.errors import GoldeError
 from golde.progress import Progress, silent
 
@@ -38,16 +38,15 @@ class CountingScorer(Protocol):
         direction: Tensor,
         row: Tensor,
         answer: Tensor,
-        known: tuple[Tensor, Tensor, Tensor, Tensor],
+        known: Ranges,
         *,
         own: bool,
     ) -> tuple[Tensor, Tensor]:
         """How many candidates score above the answer, and how many like it, (2, n).
 
         Queries are entity (B,) and direction (B,); that of answer i is ``row[i]``, in ascending order. Known
-        answers of query b, which are ``codes[first[b]:last[b]] − base[b]`` for ``first, last, base, codes``
-        as given, do not count, nor with ``own`` does its entity. The second tensor, (1,), is other than 0
-        where blocks have to tell, as for a score that is not finite. Nothing waits for the device.
+        answers do not count, nor with ``own`` does the query's own entity. The second tensor, (1,), is other
+        than 0 where blocks have to tell, as for a score that is not finite. Nothing waits for the device.
         """
 
 
@@ -221,9 +220,12 @@ def _counted(score: CountingScorer, asked: _Asked, progress: Progress) -> Tensor
     for start, stop, (first, last) in zip(starts, stops, edges, strict=True):
         some = asked[start:stop]
         queries = entity[first : last + 1], direction[first : last + 1]
-        known = (*asked.filters.ranges(*queries), asked.filters.codes)
         counts, doubt = score.count(
-            *queries, row[start:stop] - first, some.answer, known, own=asked.self_filter
+            *queries,
+            row[start:stop] - first,
+            some.answer,
+            asked.filters.ranges(*queries),
+            own=asked.self_filter,
         )
         found.append(some.outcome(counts.long()))
         doubts.append(doubt)

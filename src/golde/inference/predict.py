@@ -94,7 +94,7 @@ class Predictor:
         """Scores and ids of the best as the scorer finds them, or None where it leaves them to blocks."""
         if self.searcher is None:
             return None
-        known = (*self.excluded.ranges(entity, direction), self.excluded.codes)
+        known = self.excluded.ranges(entity, direction)
         values, best, doubt = self.searcher.top(entity, direction, self.top, known)
         return None if doubt.any() else (values.cpu(), best.cpu())
 

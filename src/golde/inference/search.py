@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from golde.data.known import Ranges
 from golde.errors import GoldeError
 
 SCORES_AT_ONCE = 1 << 21
@@ -21,17 +22,12 @@ class SearchingScorer(Protocol):
     """A scorer that finds the best of all entities by itself, in memory that it bounds itself."""
 
     def top(
-        self,
-        entity: Tensor,
-        direction: Tensor,
-        k: int,
-        known: tuple[Tensor, Tensor, Tensor, Tensor],
+        self, entity: Tensor, direction: Tensor, k: int, known: Ranges
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Scores and ids of each query's k best, (B, min(k, E)), best first, the lower id among equals.
 
-        Known answers of query b, which are ``codes[first[b]:last[b]] − base[b]`` for ``first, last, base,
-        codes`` as given, score −∞. The third tensor, (1,), is other than 0 where blocks have to tell, as
-        for a score that is not finite.
+        Known answers score −∞. The third tensor, (1,), is other than 0 where blocks have to tell, as for a
+        score that is not finite.
         """
 
 

@@ -1,4 +1,4 @@
-"""The pairwise distance over a product of components."""
+"""The pairwise distance over a product of components, in the form that suits each device."""
 
 from golde.kernels.finish import Finish, Geodesic, Root, ScaledGeodesic
 from golde.kernels.pairwise import Core, can_compile, paired, pairwise, pairwise_reference

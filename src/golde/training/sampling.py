@@ -5,14 +5,17 @@ On a GPU nothing here waits for the device and every shape is fixed, so that a s
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
-from golde.data.known import KnownFacts
+from golde.data.known import KnownFacts, in_turn
 from golde.kernels.counter import random_below, random_bits, stream_start
 from golde.kernels.triton.support import fuses
+
+if TYPE_CHECKING:
+    from golde.kernels.triton.draw import Source
 
 SHUFFLING, NEGATIVES = 0, 1
 """The streams of random numbers."""
@@ -41,6 +44,13 @@ class Draw(NamedTuple):
     candidates: Candidates
     own_masked: Tensor  # (B,): the query's own entity is a known answer
     entities: Tensor  # (2B + N,), whose rows the step needs: batch.entity, batch.answer, candidates.entity
+
+
+class _Asked(NamedTuple):
+    """Queries by their answer."""
+
+    keys: Tensor  # (2n,)
+    offsets: Tensor  # (E + 1,): where those of an answer begin
 
 
 def directed(triples: Tensor, relations: int) -> Tensor:
@@ -81,16 +91,8 @@ class Sampler:
         self._epoch = -1
         # The order of the epoch, and as much of the next as a batch can reach into.
         self._order = torch.zeros(total + self.batch_size, dtype=torch.int64, device=device)
-        entity, direction, answer = self.facts
-        self.fused = fuses(self.weights)
-        if self.fused:  # looked up at every step instead of searched for
-            self.place = self.known.places(entity, direction)  # (2n,)
-            self.loop = self.known.contains(entity, direction, entity)  # (2n,)
-        if device.type == "cpu":
-            answer, order = answer.sort()
-            self.asked = self._key(entity, direction)[order]  # (2n,) queries by their answer
-            # (E + 1,) where those of an answer begin
-            self.offsets = torch.searchsorted(answer, torch.arange(entities + 1))
+        self._source = self._kernel_source() if fuses(self.weights) else None
+        self._asked = self._by_answer() if device.type == "cpu" else None
         self.seek(0)
 
     def seek(self, step: int) -> Self:
@@ -106,8 +108,8 @@ class Sampler:
 
     def draw(self) -> Draw:
         """Everything at once; as kernels, which draw the same bit for bit, where there are any."""
-        if self.fused:
-            return self._fused_draw()
+        if self._source is not None:
+            return self._fused_draw(self._source)
         batch = self.batch()
         candidates = self.candidates(batch)
         entities = torch.cat((batch.entity, batch.answer, candidates.entity))
@@ -139,11 +141,19 @@ class Sampler:
         """Whether each query's own entity is a known answer, (B,)."""
         return self.known.contains(batch.entity, batch.direction, batch.entity)
 
-    def _fused_draw(self) -> Draw:
-        from golde.kernels.triton.draw import Source, draw, known_pairs
+    def _kernel_source(self) -> Source:
+        """What the kernels look up at every step instead of searching for it."""
+        from golde.kernels.triton.draw import Source
+
+        entity, direction, _ = self.facts
+        place = self.known.places(entity, direction)
+        loop = self.known.contains(entity, direction, entity)
+        return Source(self.facts, self.weights, place, loop, self._order, self.step)
+
+    def _fused_draw(self, source: Source) -> Draw:
+        from golde.kernels.triton.draw import draw, known_pairs
 
         B, N, known = self.batch_size, self.negatives, self.known
-        source = Source(self.facts, self.weights, self.place, self.loop, self._order, self.step)
         drawn = draw(source, B, N, self.entities, stream_start(self.seed, NEGATIVES))
         entity, answer, chosen = drawn.entities.split([B, B, N])
         masked = known_pairs(drawn.place, known.offsets, known.codes, known.stride, chosen)
@@ -152,27 +162,33 @@ class Sampler:
 
     def _masked(self, batch: Batch, chosen: Tensor, repeated: Tensor) -> Tensor:
         """Which candidates are repeated or known answers of which queries, (B, N)."""
-        if self.device.type != "cpu":  # a search a pair: more work, but of a size known beforehand
+        if self._asked is None:  # a search a pair: more work, but of a size known beforehand
             rows = batch.entity.unsqueeze(1), batch.direction.unsqueeze(1)
             return self.known.contains(*rows, chosen) | repeated
         masked = repeated.expand(len(batch.entity), -1).clone()
         if self.takes_all:
             row, column = self.known.answers(batch.entity, batch.direction)
         else:
-            row, column = self._known_pairs(batch, chosen)
+            row, column = self._known_pairs(self._asked, batch, chosen)
         masked[row, column] = True
         return masked
 
-    def _known_pairs(self, batch: Batch, chosen: Tensor) -> tuple[Tensor, Tensor]:
+    def _by_answer(self) -> _Asked:
+        entity, direction, answer = self.facts
+        answer, order = answer.sort()
+        offsets = torch.searchsorted(answer, torch.arange(self.entities + 1))
+        return _Asked(self._key(entity, direction)[order], offsets)
+
+    def _known_pairs(self, asked: _Asked, batch: Batch, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Row and column of every candidate that is a known answer of a query.
 
         Asked of the candidates, as a few entities are in far fewer facts than a batch has answers.
         """
-        column, fact = _ranges(self.offsets[chosen], self.offsets[chosen + 1])
-        key = self.asked[fact]
+        column, fact = in_turn(asked.offsets[chosen], asked.offsets[chosen + 1])
+        key = asked.keys[fact]
         keys, row = self._key(batch.entity, batch.direction).sort()
         first, past = (torch.searchsorted(keys, key, right=right) for right in (False, True))
-        pair, place = _ranges(first, past)
+        pair, place = in_turn(first, past)
         return row[place], column[pair]
 
     def _key(self, entity: Tensor, direction: Tensor) -> Tensor:
@@ -190,11 +206,3 @@ def _subsampling_weights(facts: Tensor, known: KnownFacts) -> Tensor:
     opposite = (direction + known.relations) % (2 * known.relations)
     count = known.counts(entity, direction) + known.counts(answer, opposite)
     return (count + 6).float().rsqrt()
-
-
-def _ranges(start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
-    """Every number of the ranges ``start[i]..stop[i]`` one after another, as (i, number) pairs."""
-    size = stop - start
-    which = torch.repeat_interleave(size)
-    before = size.cumsum(0) - size
-    return which, torch.arange(len(which), device=which.device) + (start - before)[which]

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from golde.config import TrainingConfig
 from golde.geometry import gather
 from golde.models import GoldE
 from golde.training.dense_adam import State, dense_adam
+from golde.training.replay import Replay
 from golde.training.row_adam import FusedRowAdam, row_adam
 from golde.training.sampling import Sampler
 from golde.training.step import step_loss
-
-EAGER_STEPS = 3
-"""Steps before a capture: libraries choose their ways and allocate on first use, which it must not see."""
 
 
 class Outcome(NamedTuple):
@@ -44,9 +41,7 @@ class Update:
         if self.table is not None:
             del dense["entity"]
         self.dense = dense_adam(dense, config, sampler.device, capture=capture)
-        self._done = 0
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self._outcome: Outcome | None = None
+        self._replay: Replay[Outcome] = Replay()
 
     def __call__(self, step: int, rate: float) -> Outcome:
         """Make step ``step`` at the given learning rate."""
@@ -54,13 +49,7 @@ class Update:
         self.dense.advance(rate)
         if self.table is not None:
             self.table.advance(rate)
-        if not self.capture:
-            return self._step()
-        if self._graph is None:
-            return self._first_steps()
-        self._graph.replay()
-        assert self._outcome is not None
-        return self._outcome
+        return self._replay(self._step) if self.capture else self._step()
 
     def rehearse(self) -> None:
         """Have the kernels of a step compiled before the first, where it is made of kernels on a GPU."""
@@ -105,18 +94,3 @@ class Update:
         if self.table is not None:
             self.table.step(clipping.scale, clipping.found_inf)
         return Outcome(loss.detach(), clipping.norm)
-
-    def _first_steps(self) -> Outcome:
-        """As they are, beside the main stream as a capture asks for; then capture, which runs nothing."""
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            outcome = self._step()
-            self._done += 1
-            if self._done == EAGER_STEPS:
-                graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(graph, stream=stream):
-                    self._outcome = self._step()
-                self._graph = graph
-        torch.cuda.current_stream().wait_stream(stream)
-        return outcome

@@ -2,7 +2,7 @@
 
 The reference is the chain ``Geometry.query``, ``Geometry.candidate``, ``paired`` and ``pairwise_reference``
 of every group of components; here it is one autograd function over a few kernels, whose derivation is in
-``batch_kernels`` and, for the distance of every query to every candidate, in ``kernels``.
+``batch_kernels`` and, for the distance of every query to every candidate, in ``distance_kernels``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import pad
 
 from golde.kernels.triton.batch_kernels import (
     candidate_backward_kernel,
@@ -24,20 +23,18 @@ from golde.kernels.triton.batch_kernels import (
     shares_kernel,
     tiles_kernel,
 )
-from golde.kernels.triton.blocks import SMALLEST, configuration, kept, width
+from golde.kernels.triton.blocks import SMALLEST, configuration, rounded_up, width
 from golde.kernels.triton.distance import (
-    Gradients,
     Packed,
-    _new,
-    _on,
     launch_backward,
     launch_forward,
-    new_gradients,
     new_packed,
+    padded,
     shared_memory,
 )
+from golde.kernels.triton.distance_kernels import CANDIDATE_SIDES, QUERY_SIDES
 from golde.kernels.triton.groups import KINDS, Group
-from golde.kernels.triton.kernels import CANDIDATE_SIDES, QUERY_SIDES
+from golde.kernels.triton.memory import new
 from golde.kernels.triton.sorting import sorted_few
 from golde.kernels.triton.streams import side_by_side
 
@@ -70,11 +67,10 @@ def launch_tiles(which: Tensor, count: int) -> Tiles:
     most = B // size + min(B, count)
     relation, begin, end = which.new_empty(3, most, dtype=torch.int32)
     first = which.new_empty(count + 1, dtype=torch.int32)
-    with _on(which.device):
-        tiles_kernel[(1,)](
-            ordered, relation, begin, end, first, B, count, most,
-            TILE=size, STEPS=B.bit_length(), BLOCK=1024, num_warps=4,
-        )  # fmt: skip
+    tiles_kernel[(1,)](
+        ordered, relation, begin, end, first, B, count, most,
+        TILE=size, STEPS=B.bit_length(), BLOCK=1024, num_warps=4,
+    )  # fmt: skip
     return Tiles(size, order, relation, begin, end, first)
 
 
@@ -87,13 +83,14 @@ class _Launch:
     ) -> None:  # fmt: skip
         self.group, self.rows, self.tiles = group, rows[:, column:], tiles
         self.column = column
-        self.maps = [*maps, maps[0], maps[0]][:3]
+        self.maps = maps
         self.B = len(tiles.order)
         self.N = len(rows) - 2 * self.B
         self.chosen = configuration(
             group.core, geodesic=group.letter == "Q", shared=shared_memory(rows.device)
         )
-        self.padded_q, self.padded_c = (self._padded(count) for count in (self.B, self.N))
+        self.padded_q = rounded_up(self.B, self.chosen.multiple)
+        self.padded_c = rounded_up(self.N, self.chosen.multiple)
         self.across = width(group.core)
         self.norm, self.own, self.precision = norm, own, precision
         block = max(SMALLEST, 1 << (group.K - 1).bit_length())
@@ -101,21 +98,17 @@ class _Launch:
         self.usual = {"OWN": own, "NORM": norm, "PRECISION": precision, "TILE": tiles.size}
         self.usual |= {"num_warps": 2 if block <= 32 else 8}  # a larger map needs more registers
 
-    def _padded(self, count: int) -> int:
-        return -(-count // self.chosen.multiple) * self.chosen.multiple
-
     def queries(self, paired: Tensor) -> Packed:
         """Pack the queries; their distances to answers and themselves go to ``paired`` (M, 2, B)."""
         M, K, B = self.group.M, self.group.K, self.B
         sides = QUERY_SIDES if self.group.letter == "Q" else 0
         packed = new_packed(self.rows, M, self.padded_q, self.across, sides, self.precision)
         count = len(self.tiles.relation)
-        with _on(self.rows.device):
-            query_kernel[((count + 1) * M,)](
-                self.rows, *self.tiles[1:5], *self.maps, *packed, paired,
-                M, B, self.padded_q, self.rows.stride(0), K, count, -self.group.weight,
-                WIDTH=self.across, **self.shape, **self.usual,
-            )  # fmt: skip
+        query_kernel[((count + 1) * M,)](
+            self.rows, *self.tiles[1:5], *_three(self.maps), *packed, paired,
+            M, B, self.padded_q, self.rows.stride(0), K, count, -self.group.weight,
+            WIDTH=self.across, **self.shape, **self.usual,
+        )  # fmt: skip
         return packed
 
     def candidates(self) -> Packed:
@@ -123,14 +116,12 @@ class _Launch:
         M, K = self.group.M, self.group.K
         sides = CANDIDATE_SIDES if self.group.letter == "Q" else 0
         packed = new_packed(self.rows, M, self.padded_c, self.across, sides, self.precision)
-        if self.N:
-            with _on(self.rows.device):
-                candidate_kernel[(-(-self.padded_c // CANDIDATES) * M,)](
-                    self.rows[2 * self.B :], *packed,
-                    M, self.N, self.padded_c, self.rows.stride(0), K,
-                    KIND=KINDS[self.group.letter], PRECISION=self.precision, WIDTH=self.across,
-                    BLOCK=CANDIDATES, num_warps=4,
-                )  # fmt: skip
+        candidate_kernel[(-(-self.padded_c // CANDIDATES) * M,)](
+            self.rows[2 * self.B :], *packed,
+            M, self.N, self.padded_c, self.rows.stride(0), K,
+            KIND=KINDS[self.group.letter], PRECISION=self.precision, WIDTH=self.across,
+            BLOCK=CANDIDATES, num_warps=4,
+        )  # fmt: skip
         return packed
 
     def forward(self, query: Packed, candidate: Packed, out: Tensor, accumulate: bool) -> None:
@@ -149,36 +140,35 @@ class _Launch:
         """
         M, K, B = self.group.M, self.group.K, self.B
         to_rows = to_rows[:, self.column :]
-        if self.N:
-            found = launch_backward(
-                query, candidate, self.norm, -self.group.weight, grad,
-                core=self.group.core, precision=self.precision, blocks=self.chosen.backward,
-            )  # fmt: skip
-        else:
-            room = new_gradients(query, candidate, kept(self.group.core))
-            found = Gradients(*(torch.zeros_like(t) for t in room))
+        found = launch_backward(
+            query, candidate, self.norm, -self.group.weight, grad,
+            core=self.group.core, precision=self.precision, blocks=self.chosen.backward,
+        )  # fmt: skip
         numbers = found.to_q.shape[2]
         tiles, count = len(self.tiles.relation), len(self.tiles.first) - 1
-        shares = _new(self.rows, tiles, M * (K * K + K + 1))
-        to_maps = [_new(given, *given.shape) for given in self.maps]
-        with _on(self.rows.device):
-            if self.N:
-                candidate_backward_kernel[(-(-self.N // CANDIDATES) * M,)](
-                    self.rows[2 * B :], found.to_c, found.to_candidate, to_rows[2 * B :],
-                    M, self.N, self.padded_c, self.rows.stride(0), K,
-                    KEPT=numbers, **self.shape, BLOCK=CANDIDATES, num_warps=4,
-                )  # fmt: skip
-            query_backward_kernel[(tiles * M,)](
-                self.rows, *self.tiles[1:5], *self.maps, found.to_q, found.to_query, to_paired,
-                to_rows, shares,
-                M, B, self.padded_q, self.rows.stride(0), K, -self.group.weight,
-                KEPT=numbers, **self.shape, **self.usual,
-            )  # fmt: skip
-            shares_kernel[(count, -(-shares.shape[1] // SHARES))](
-                shares, self.tiles.first, *to_maps, M, K,
-                KIND=KINDS[self.group.letter], BLOCK=SHARES, num_warps=4,
-            )  # fmt: skip
-        return to_maps[: 1 + KINDS[self.group.letter]]
+        shares = new(self.rows, tiles, M * (K * K + K + 1))
+        to_maps = [new(given, *given.shape) for given in self.maps]
+        candidate_backward_kernel[(-(-self.N // CANDIDATES) * M,)](
+            self.rows[2 * B :], found.to_c, found.to_candidate, to_rows[2 * B :],
+            M, self.N, self.padded_c, self.rows.stride(0), K,
+            KEPT=numbers, **self.shape, BLOCK=CANDIDATES, num_warps=4,
+        )  # fmt: skip
+        query_backward_kernel[(tiles * M,)](
+            self.rows, *self.tiles[1:5], *_three(self.maps), found.to_q, found.to_query, to_paired,
+            to_rows, shares,
+            M, B, self.padded_q, self.rows.stride(0), K, -self.group.weight,
+            KEPT=numbers, **self.shape, **self.usual,
+        )  # fmt: skip
+        shares_kernel[(count, -(-shares.shape[1] // SHARES))](
+            shares, self.tiles.first, *_three(to_maps), M, K,
+            KIND=KINDS[self.group.letter], BLOCK=SHARES, num_warps=4,
+        )  # fmt: skip
+        return to_maps
+
+
+def _three(maps: Sequence[Tensor]) -> Sequence[Tensor]:
+    """As many as kernels take; what a geometry does not have is not looked at."""
+    return [*maps, maps[0], maps[0]][:3]
 
 
 # Autograd.
@@ -197,8 +187,8 @@ class _Batch(torch.autograd.Function):
         maps = tuple(given.contiguous() for given in maps)
         launches = list(_launches(groups, settings, tiles, rows, maps))
         B = len(tiles.order)
-        shared = _new(rows, B, len(rows) - 2 * B)
-        paired = _new(rows, sum(group.M for group in groups), 1 + settings["own"], B)
+        shared = new(rows, B, len(rows) - 2 * B)
+        paired = new(rows, sum(group.M for group in groups), 1 + settings["own"], B)
         starts = [sum(group.M for group in groups[:place]) for place in range(len(groups))]
 
         def pack(launch: _Launch, start: int) -> tuple[Packed, Packed]:
@@ -208,8 +198,7 @@ class _Batch(torch.autograd.Function):
         packed = side_by_side(rows.device, jobs)
         for launch, start, sides in zip(launches, starts, packed, strict=True):
             launch.forward(*sides, shared, accumulate=start > 0)
-        # The halves have served; the backward pass splits on the way.
-        flat = (t for sides in packed for side in sides for t in (side.vectors, side.sides))
+        flat = (t for sides in packed for side in sides for t in side.without_halves())
         ctx.save_for_backward(rows, *tiles[1:], *maps, *flat)
         ctx.groups, ctx.settings, ctx.maps, ctx.size = groups, settings, len(maps), tiles.size
         return paired.sum(0), shared
@@ -220,21 +209,17 @@ class _Batch(torch.autograd.Function):
         rows, *saved = ctx.saved_tensors
         tiles = Tiles(ctx.size, *saved[:5])
         maps, packed = saved[5 : 5 + ctx.maps], saved[5 + ctx.maps :]
-        to_paired, to_shared = grads[0].contiguous(), grads[1].contiguous()
-        B, N = to_shared.shape
-        to_rows = _new(rows, *rows.shape)
+        to_paired, to_shared = grads[0].contiguous(), grads[1]
+        to_rows = new(rows, *rows.shape)
         fitting: dict[tuple[int, int], Tensor] = {}  # padded alike for most groups
         jobs = []
         for place, launch in enumerate(_launches(ctx.groups, ctx.settings, tiles, rows, maps)):
-            query, candidate = (
-                Packed(vectors, vectors[:0], sides)
-                for vectors, sides in (packed[at : at + 2] for at in (4 * place, 4 * place + 2))
-            )
-            more = (launch.padded_q - B, launch.padded_c - N)
-            if more not in fitting:
-                fitting[more] = pad(to_shared, (0, more[1], 0, more[0]))
+            query, candidate = (Packed(*packed[at : at + 3]) for at in (6 * place, 6 * place + 3))
+            sizes = launch.padded_q, launch.padded_c
+            if sizes not in fitting:
+                fitting[sizes] = padded(to_shared, *sizes)
             jobs.append(
-                partial(launch.backward, query, candidate, fitting[more], to_paired, to_rows)
+                partial(launch.backward, query, candidate, fitting[sizes], to_paired, to_rows)
             )
         found = [to_map for to_maps in side_by_side(rows.device, jobs) for to_map in to_maps]
         return None, None, None, to_rows, *found

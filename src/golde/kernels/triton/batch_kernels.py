@@ -21,7 +21,7 @@ Every geometry is known by a number: 0 Euclidean, 1 elliptic, 2 hyperbolic.
 
 from __future__ import annotations
 
-from golde.kernels.triton.kernels import store_packed
+from golde.kernels.triton.distance_kernels import store_packed
 from golde.kernels.triton.language import exp2, jit, kernel, log2, tl
 from golde.kernels.triton.pointwise import (
     LN_2,
@@ -215,15 +215,8 @@ def query_kernel(
             xx = tl.sum(px * moved, 1)
             store_packed(packed, halved, half, to + number[None, :], -2 * px, within, PRECISION)
             if KIND == 1:
-                store_packed(
-                    packed,
-                    halved,
-                    half,
-                    to + K + number[None, :],
-                    tl.zeros_like(px) + p,
-                    within,
-                    PRECISION,
-                )
+                second = to + K + number[None, :]
+                store_packed(packed, halved, half, second, tl.zeros_like(px) + p, within, PRECISION)
                 last = there[:, None] & (wide >= 2 * K)[None, :]
                 tail = tl.where(wide[None, :] == 2 * K, xx[:, None], 0.0)
             else:

@@ -42,16 +42,21 @@ class Configuration(NamedTuple):
         return max(side for blocks in self for side in (blocks.rows, blocks.columns))
 
 
+def rounded_up(count: int, multiple: int) -> int:
+    """The multiple that ``count`` is padded to."""
+    return -(-count // multiple) * multiple
+
+
 def width(C: int) -> int:
     """What a core vector of C numbers is padded to: a power of two, or a multiple of ``WHOLE``."""
     if C > WHOLE:
-        return -(-C // WHOLE) * WHOLE
+        return rounded_up(C, WHOLE)
     return max(SMALLEST, 1 << (C - 1).bit_length())
 
 
 def kept(C: int) -> int:
     """How many of a core vector's padded numbers are stored of a gradient: whole sectors of memory."""
-    return -(-C // 8) * 8
+    return rounded_up(C, 8)
 
 
 def division(tiles: int, M: int, numbers: int) -> tuple[int, int]:

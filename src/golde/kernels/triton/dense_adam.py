@@ -13,7 +13,7 @@ from torch import Tensor
 
 from golde.kernels.adam import BETA1, BETA2
 from golde.kernels.triton.dense_adam_kernels import adam_kernel, clip_kernel, squares_kernel
-from golde.kernels.triton.distance import _new, _on
+from golde.kernels.triton.memory import new
 
 BLOCK = 512
 """Numbers that a program moves."""
@@ -80,17 +80,15 @@ class Tensors(NamedTuple):
         """
         given = _given(gradients)
         blocks = len(self.exp_avg) if given else 0
-        squares, clipping = _new(self.rate, blocks), _new(self.rate, 3)
-        with _on(self.rate.device):
-            if blocks:
-                squares_kernel[(blocks,)](
-                    self._filled(gradients), self.sizes, squares, GIVEN=given, BLOCK=BLOCK, num_warps=4
-                )  # fmt: skip
-            clip_kernel[(1,)](
-                squares, others, self.steps, self.coefficients, self.corrections, self.rate, clipping,
-                blocks, len(others), limit, TENSORS=len(self.sizes), GIVEN=given, CORRECTED=CORRECTED,
-                WIDTH=1 << (len(self.sizes) - 1).bit_length(), BLOCK=SUMMED, num_warps=16,
-            )  # fmt: skip
+        squares, clipping = new(self.rate, blocks), new(self.rate, 3)
+        squares_kernel[(blocks,)](
+            self._filled(gradients), self.sizes, squares, GIVEN=given, BLOCK=BLOCK, num_warps=4
+        )
+        clip_kernel[(1,)](
+            squares, others, self.steps, self.coefficients, self.corrections, self.rate, clipping,
+            blocks, len(others), limit, TENSORS=len(self.sizes), GIVEN=given, CORRECTED=CORRECTED,
+            WIDTH=1 << (len(self.sizes) - 1).bit_length(), BLOCK=SUMMED, num_warps=16,
+        )  # fmt: skip
         norm, scale, found_inf = clipping.unbind()
         return norm, scale, found_inf
 
@@ -98,12 +96,11 @@ class Tensors(NamedTuple):
         """Adam's step with the gradients that ``clip`` saw, taken as it said."""
         given = _given(gradients)
         if given:
-            with _on(self.rate.device):
-                adam_kernel[(len(self.exp_avg),)](
-                    self.parameters, self._filled(gradients), self.sizes, self.exp_avg,
-                    self.exp_avg_sq, self.coefficients, scale, found_inf,
-                    GIVEN=given, BLOCK=BLOCK, num_warps=4,
-                )  # fmt: skip
+            adam_kernel[(len(self.exp_avg),)](
+                self.parameters, self._filled(gradients), self.sizes, self.exp_avg,
+                self.exp_avg_sq, self.coefficients, scale, found_inf,
+                GIVEN=given, BLOCK=BLOCK, num_warps=4,
+            )  # fmt: skip
 
     def states(self) -> list[dict[str, Tensor]]:
         """What ``torch.optim.Adam`` keeps of each parameter, as it is kept here: to be written to as well."""

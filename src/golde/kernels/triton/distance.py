@@ -1,18 +1,19 @@
 """``Σ_m d_m(q_b, c_n)^norm`` on a GPU: launchers, autograd function, public function.
 
-The reference is ``golde.kernels.pairwise_reference``; kernels and their derivation are in ``kernels``.
+The reference is ``golde.kernels.pairwise_reference``; kernels and their derivation are in
+``distance_kernels``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
 
 from golde.kernels.finish import Finish, Geodesic
 from golde.kernels.pairwise import Core
@@ -24,9 +25,10 @@ from golde.kernels.triton.blocks import (
     configuration,
     division,
     kept,
+    rounded_up,
     width,
 )
-from golde.kernels.triton.kernels import (
+from golde.kernels.triton.distance_kernels import (
     CANDIDATE_SIDES,
     QUERY_SIDES,
     backward_kernel,
@@ -36,7 +38,7 @@ from golde.kernels.triton.kernels import (
     slopes_kernel,
     sum_kernel,
 )
-from golde.kernels.triton.rehearsal import rehearsing
+from golde.kernels.triton.memory import new
 
 PRECISIONS = ("ieee", "tf32x3", "tf32")
 """Of the products: float32; three TF32 products, nearly as exact; one, which is not."""
@@ -74,29 +76,30 @@ class Packed(NamedTuple):
         high, low = self.split
         return high, low
 
+    def without_halves(self) -> Packed:
+        """What the backward pass needs of core vectors up to ``WHOLE``, which it splits on the way."""
+        return self._replace(split=self.vectors[:0])
+
 
 # Launchers.
 
 
 def launch_pack(
-    vectors: Tensor, scalars: Sequence[Tensor], chosen: Configuration, precision: str
+    vectors: Tensor, scalars: Sequence[Tensor], multiple: int, precision: str
 ) -> Packed:
-    """One side, padded, with what the finish needs of it; scalars are contiguous."""
+    """One side, rows padded to a multiple, with what the finish needs of it; scalars are contiguous."""
     M, rows, C = vectors.shape
-    padded = -(-rows // chosen.multiple) * chosen.multiple
-    across = width(C)
+    padded, across = rounded_up(rows, multiple), width(C)
     kinds = {0: 0, 1: CANDIDATE_SIDES, 2: QUERY_SIDES}[len(scalars)]
     packed = new_packed(vectors, M, padded, across, kinds, precision)
-    block = min(PACK_ROWS, chosen.multiple)
-    if M * padded:
-        first, second = [*scalars, vectors, vectors][:2]
-        with _on(vectors.device):
-            pack_kernel[(padded // block * M,)](
-                vectors, first, second, *packed,
-                M, rows, padded, C, *vectors.stride(), across,
-                SCALARS=len(scalars), PRECISION=precision, BLOCK=block, BLOCK_C=min(across, WHOLE),
-                num_warps=4,
-            )  # fmt: skip
+    block = min(PACK_ROWS, multiple)
+    first, second = [*scalars, vectors, vectors][:2]
+    pack_kernel[(padded // block * M,)](
+        vectors, first, second, *packed,
+        M, rows, padded, C, *vectors.stride(), across,
+        SCALARS=len(scalars), PRECISION=precision, BLOCK=block, BLOCK_C=min(across, WHOLE),
+        num_warps=4,
+    )  # fmt: skip
     return packed
 
 
@@ -106,9 +109,9 @@ def new_packed(
     """Room for one side."""
     halves = 2 if precision == "tf32x3" else 0
     return Packed(
-        _new(like, M, padded, across),
-        _new(like, halves, M, padded, across),
-        _new(like, M, sides, padded),
+        new(like, M, padded, across),
+        new(like, halves, M, padded, across),
+        new(like, M, sides, padded),
     )
 
 
@@ -127,16 +130,13 @@ def launch_forward(
     B, N = out.shape
     (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
     programs = -(-B // blocks.rows) * -(-N // blocks.columns)
-    if programs == 0:
-        return
-    with _on(out.device):
-        forward_kernel[(programs,)](
-            *query.halves, *candidate.halves, query.sides, candidate.sides, out, weight,
-            M, B, N, rows_q, rows_c,
-            GEODESIC=query.geodesic, NORM=norm, ACCUMULATE=accumulate,
-            WIDE=_wide(query, candidate), PRECISION=precision, WIDTH=across,
-            BLOCK_C=min(across, WHOLE), **_launch(blocks),
-        )  # fmt: skip
+    forward_kernel[(programs,)](
+        *query.halves, *candidate.halves, query.sides, candidate.sides, out, weight,
+        M, B, N, rows_q, rows_c,
+        GEODESIC=query.geodesic, NORM=norm, ACCUMULATE=accumulate,
+        WIDE=_wide(query, candidate), PRECISION=precision, WIDTH=across,
+        BLOCK_C=min(across, WHOLE), **_launch(blocks),
+    )  # fmt: skip
 
 
 class Gradients(NamedTuple):
@@ -152,10 +152,10 @@ def new_gradients(query: Packed, candidate: Packed, numbers: int) -> Gradients:
     """Room for them, with so many numbers a row."""
     q, c = query.vectors, candidate.vectors
     return Gradients(
-        _new(q, *q.shape[:2], numbers),
-        _new(c, *c.shape[:2], numbers),
-        _new(q, len(q), 2 * query.geodesic, q.shape[1]),
-        _new(c, len(c), query.geodesic * c.shape[1]),
+        new(q, *q.shape[:2], numbers),
+        new(c, *c.shape[:2], numbers),
+        new(q, len(q), 2 * query.geodesic, q.shape[1]),
+        new(c, len(c), query.geodesic * c.shape[1]),
     )
 
 
@@ -172,27 +172,27 @@ def launch_backward(
 ) -> Gradients:
     """Gradients of both sides, for core vectors of ``core`` numbers, ``WHOLE`` at most."""
     (M, rows_q, across), rows_c = query.vectors.shape, candidate.vectors.shape[1]
-    geodesic = query.geodesic
+    geodesic, numbers = query.geodesic, kept(core)
+    found = new_gradients(query, candidate, numbers)
+    if not rows_q * rows_c:
+        return Gradients(*(t.zero_() for t in found))
     tiles = rows_c // blocks.columns
-    numbers = kept(core)
     each, together = division(tiles, M, rows_q * numbers)
     parts = -(-tiles // each)
-    found = new_gradients(query, candidate, numbers)
     for start in range(0, M, together):
         some = slice(start, start + together)
         count = len(query.vectors[some])
         to_q, to_query = (
-            _new(grad, parts, count, rows_q, numbers),
-            _new(grad, parts, count, 2, rows_q),
+            new(grad, parts, count, rows_q, numbers),
+            new(grad, parts, count, 2, rows_q),
         )
-        with _on(grad.device):
-            backward_kernel[(count * parts,)](
-                query.vectors[some], candidate.vectors[some], query.sides[some], candidate.sides[some],
-                grad, to_q, found.to_c[some], to_query, found.to_candidate[some], weight,
-                count, rows_q, rows_c, each,
-                GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
-                WIDTH=across, KEPT=numbers, **_launch(blocks),
-            )  # fmt: skip
+        backward_kernel[(count * parts,)](
+            query.vectors[some], candidate.vectors[some], query.sides[some], candidate.sides[some],
+            grad, to_q, found.to_c[some], to_query, found.to_candidate[some], weight,
+            count, rows_q, rows_c, each,
+            GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
+            WIDTH=across, KEPT=numbers, **_launch(blocks),
+        )  # fmt: skip
         _add_up(to_q, found.to_q[some])
         if geodesic:
             _add_up(to_query, found.to_query[some])
@@ -202,10 +202,9 @@ def launch_backward(
 def _add_up(parts: Tensor, total: Tensor) -> None:
     """Write ``Σ_i parts[i]`` to ``total``; both are contiguous."""
     count = total.numel()
-    with _on(total.device):
-        sum_kernel[(-(-count // SUMMED),)](
-            parts, total, count, len(parts), BLOCK=SUMMED, UNROLL=8, num_warps=4
-        )
+    sum_kernel[(-(-count // SUMMED),)](
+        parts, total, count, len(parts), BLOCK=SUMMED, UNROLL=8, num_warps=4
+    )
 
 
 def launch_long_backward(
@@ -222,17 +221,16 @@ def launch_long_backward(
     down, over = rows_q // blocks.rows, rows_c // blocks.columns
     geodesic = query.geodesic
     found = new_gradients(query, candidate, across)
-    slopes = _new(grad, rows_q, rows_c)
-    by_tile = [_new(grad, over * geodesic, rows_q) for _ in range(2)]
-    by_tile += [_new(grad, down * geodesic, rows_c)]
+    slopes = new(grad, rows_q, rows_c)
+    by_tile = [new(grad, over * geodesic, rows_q) for _ in range(2)]
+    by_tile += [new(grad, down * geodesic, rows_c)]
     for m in range(M):
         halves = (side[m] for side in (*query.halves, *candidate.halves))
-        with _on(grad.device):
-            slopes_kernel[(down * over,)](
-                *halves, query.sides[m], candidate.sides[m], grad, slopes, *by_tile, rows_q, rows_c,
-                GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
-                WIDTH=across, BLOCK_C=WHOLE, **_launch(blocks),
-            )  # fmt: skip
+        slopes_kernel[(down * over,)](
+            *halves, query.sides[m], candidate.sides[m], grad, slopes, *by_tile, rows_q, rows_c,
+            GEODESIC=geodesic, NORM=norm, WIDE=_wide(query, candidate), PRECISION=precision,
+            WIDTH=across, BLOCK_C=WHOLE, **_launch(blocks),
+        )  # fmt: skip
         torch.matmul(slopes, candidate.vectors[m], out=found.to_q[m])
         torch.matmul(slopes.T, query.vectors[m], out=found.to_c[m])
         if geodesic:
@@ -249,25 +247,24 @@ def launch_paired(
     """``d_m^norm`` of each query with its own candidate, (M, B), or under ``grad`` (B,) all gradients."""
     M, B, C = q.shape
     if grad is None:
-        found = [_new(q, M, B)]
+        found = [new(q, M, B)]
         targets = [found[0]] * 6
     else:
-        found = [_new(q, M, B, C), _new(q, M, B, C), *(_new(q, M, B) for _ in scalars)]
+        found = [new(q, M, B, C), new(q, M, B, C), *(new(q, M, B) for _ in scalars)]
         targets = [found[0], *found, *[found[0]] * 5][:6]
-    if M * B:
-        with _on(q.device):
-            paired_kernel[(-(-B // PAIRED_ROWS) * M,)](
-                q, c, *(scalars or [q] * 3), q if grad is None else grad, *targets,
-                M, B, C, *q.stride(), *c.stride(),
-                GEODESIC=bool(scalars), NORM=norm, BACKWARD=grad is not None,
-                WIDTH=width(C), BLOCK=PAIRED_ROWS, BLOCK_C=min(width(C), WHOLE), num_warps=2,
-            )  # fmt: skip
+    paired_kernel[(-(-B // PAIRED_ROWS) * M,)](
+        q, c, *(scalars or [q] * 3), q if grad is None else grad, *targets,
+        M, B, C, *q.stride(), *c.stride(),
+        GEODESIC=bool(scalars), NORM=norm, BACKWARD=grad is not None,
+        WIDTH=width(C), BLOCK=PAIRED_ROWS, BLOCK_C=min(width(C), WHOLE), num_warps=2,
+    )  # fmt: skip
     return found
 
 
-def _new(like: Tensor, *shape: int) -> Tensor:
-    """Memory that the caller writes to the last number."""
-    return like.new_zeros(shape) if rehearsing() else like.new_empty(shape)
+def padded(grad: Tensor, rows: int, columns: int) -> Tensor:
+    """An incoming gradient with zeros up to so many rows and columns, contiguous; no copy without need."""
+    more = rows - grad.shape[0], columns - grad.shape[1]
+    return pad(grad, (0, more[1], 0, more[0])) if any(more) else grad.contiguous()
 
 
 def _wide(query: Packed, candidate: Packed) -> bool:
@@ -295,11 +292,6 @@ def shared_memory(device: torch.device) -> int:
     return int(getattr(about, "shared_memory_per_block_optin", about.shared_memory_per_block))
 
 
-def _on(device: torch.device) -> AbstractContextManager[object]:
-    """Triton launches on the current device, which need not be the tensors'."""
-    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
-
-
 # Autograd.
 
 
@@ -317,16 +309,18 @@ class _Fused(torch.autograd.Function):
     ) -> Tensor:
         of_query = 2 if isinstance(finish, Geodesic) else 0  # so many scalars
         scalars = tuple(s.contiguous() for s in scalars)
-        query = launch_pack(q, scalars[:of_query], chosen, precision)
-        candidate = launch_pack(c, scalars[of_query:], chosen, precision)
-        ctx.save_for_backward(*query, *candidate)
-        ctx.settings = norm, precision, chosen
-        ctx.C = q.shape[2]
-        out = _new(q, q.shape[1], c.shape[1])
+        query = launch_pack(q, scalars[:of_query], chosen.multiple, precision)
+        candidate = launch_pack(c, scalars[of_query:], chosen.multiple, precision)
+        out = new(q, q.shape[1], c.shape[1])
         launch_forward(
             query, candidate, norm, 1.0, out,
             accumulate=False, precision=precision, blocks=chosen.forward,
         )  # fmt: skip
+        if q.shape[2] <= WHOLE:
+            query, candidate = query.without_halves(), candidate.without_halves()
+        ctx.save_for_backward(*query, *candidate)
+        ctx.settings = norm, precision, chosen
+        ctx.C = q.shape[2]
         return out
 
     @staticmethod
@@ -336,21 +330,17 @@ class _Fused(torch.autograd.Function):
         query, candidate = Packed(*saved[:3]), Packed(*saved[3:])
         norm, precision, chosen = ctx.settings
         (B, N), C = grads[0].shape, ctx.C
-        rows_q, rows_c = query.vectors.shape[1], candidate.vectors.shape[1]
-        if not rows_q * rows_c:
-            found = Gradients(*(torch.zeros_like(t) for t in new_gradients(query, candidate, C)))
+        grad = padded(grads[0], query.vectors.shape[1], candidate.vectors.shape[1])
+        if C <= WHOLE:
+            found = launch_backward(
+                query, candidate, norm, 1.0, grad,
+                core=C, precision=precision, blocks=chosen.backward,
+            )  # fmt: skip
         else:
-            grad = torch.nn.functional.pad(grads[0], (0, rows_c - N, 0, rows_q - B)).contiguous()
-            if C <= WHOLE:
-                found = launch_backward(
-                    query, candidate, norm, 1.0, grad,
-                    core=C, precision=precision, blocks=chosen.backward,
-                )  # fmt: skip
-            else:
-                with torch.autocast(grad.device.type, enabled=False):
-                    found = launch_long_backward(
-                        query, candidate, norm, grad, precision=precision, blocks=chosen.slopes
-                    )
+            with torch.autocast(grad.device.type, enabled=False):
+                found = launch_long_backward(
+                    query, candidate, norm, grad, precision=precision, blocks=chosen.slopes
+                )
         scalars = []
         if query.geodesic:
             to_root, to_a = found.to_query.unbind(1)

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from golde.kernels.triton.distance import _on
 from golde.kernels.triton.draw_kernels import draw_kernel, known_kernel
-from golde.kernels.triton.rehearsal import rehearsing
+from golde.kernels.triton.memory import new
 from golde.kernels.triton.sorting import sorted_few
 
 DRAWN = 256
@@ -49,24 +48,23 @@ def draw(source: Source, B: int, N: int, E: int, start: int) -> Drawn:
 
     N = E, the number of entities, asks for each of them once.
     """
-    device, takes_all = source.facts.device, N == E
+    takes_all = N == E
     drawn = Drawn(
-        _empty(device, torch.int64, 2 * B + N),
-        _empty(device, torch.int64, B),
-        _empty(device, torch.float32, B),
-        _empty(device, torch.int64, B),
-        _empty(device, torch.bool, B),
+        new(source.facts, 2 * B + N),
+        new(source.facts, B),
+        new(source.weight, B),
+        new(source.place, B),
+        new(source.loop, B),
     )
     candidates = drawn.entities[2 * B :]
-    unsorted = candidates if takes_all else _empty(device, torch.int64, N)
-    with _on(device):
-        draw_kernel[(-(-B // DRAWN) + -(-N // DRAWN),)](
-            *source.facts, source.weight, source.place, source.loop.view(torch.uint8),
-            source.order, source.step,
-            *drawn[:4], drawn.own_masked.view(torch.uint8), unsorted,
-            start, source.facts.shape[1], B, N, E,
-            TAKES_ALL=takes_all, BLOCK=DRAWN, num_warps=4,
-        )  # fmt: skip
+    unsorted = candidates if takes_all else new(source.facts, N)
+    draw_kernel[(-(-B // DRAWN) + -(-N // DRAWN),)](
+        *source.facts, source.weight, source.place, source.loop.view(torch.uint8),
+        source.order, source.step,
+        *drawn[:4], drawn.own_masked.view(torch.uint8), unsorted,
+        start, source.facts.shape[1], B, N, E,
+        TAKES_ALL=takes_all, BLOCK=DRAWN, num_warps=4,
+    )  # fmt: skip
     if not takes_all:
         sorted_few(unsorted, candidates)
     return drawn
@@ -81,16 +79,9 @@ def known_pairs(
     in order.
     """
     B, N = len(place), len(candidates)
-    masked = _empty(codes.device, torch.bool, B, N)
-    with _on(codes.device):
-        known_kernel[(B, -(-N // COLUMNS))](
-            place, offsets, codes, candidates, masked.view(torch.uint8), stride, N,
-            BLOCK=COLUMNS, num_warps=4,
-        )  # fmt: skip
+    masked = new(codes, B, N, dtype=torch.bool)
+    known_kernel[(B, -(-N // COLUMNS))](
+        place, offsets, codes, candidates, masked.view(torch.uint8), stride, N,
+        BLOCK=COLUMNS, num_warps=4,
+    )  # fmt: skip
     return masked
-
-
-def _empty(device: torch.device, dtype: torch.dtype, *shape: int) -> Tensor:
-    """Memory that is written to the last number."""
-    new = torch.zeros if rehearsing() else torch.empty
-    return new(shape, dtype=dtype, device=device)

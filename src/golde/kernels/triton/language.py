@@ -25,7 +25,7 @@ def kernel(function: Any = None, **options: Any) -> Any:
     """``jit`` for what is launched on a grid, and not only called by other kernels."""
     if function is None:
         return lambda given: kernel(given, **options)
-    return Kernel(jit(function, **options) if options else jit(function))
+    return Kernel(jit(function, **options))
 
 
 if tl is not None and os.environ.get("TRITON_INTERPRET") == "1":  # it knows no machine code

@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.autograd.graph import increment_version
 
-from golde.kernels.triton.distance import _new, _on
 from golde.kernels.triton.loss_kernels import adversarial_kernel, scale_kernel
+from golde.kernels.triton.memory import new
 
-WHOLE = 4096
+HELD = 4096
 """Scores that a program holds in registers; longer rows are read twice."""
 
 SCALED = 4096
@@ -36,25 +36,23 @@ def launch_adversarial(
 ) -> tuple[Tensor, Tensor]:
     """The term of every query (B,), and in one piece the gradients that ``_split`` tells apart."""
     B, N = shared.shape
-    terms, gradients = _new(shared, B), _new(shared, B * N + 2 * B)
+    terms, gradients = new(shared, B), new(shared, B * N + 2 * B)
     to_shared, to_positive, to_own = _split(gradients, shared.shape)
-    block = min(max(128, 1 << (N - 1).bit_length()), WHOLE)
-    with _on(shared.device):
-        adversarial_kernel[(B,)](
-            positive, positive if own is None else own, shared,
-            own_masked.view(torch.uint8), masked.view(torch.uint8), weight,
-            terms, to_positive, to_own, to_shared, N, margin, temperature,
-            OWN=own is not None, BLOCK=block, num_warps=max(1, block // 512),
-        )  # fmt: skip
+    block = min(max(128, 1 << (N - 1).bit_length()), HELD)
+    adversarial_kernel[(B,)](
+        positive, positive if own is None else own, shared,
+        own_masked.view(torch.uint8), masked.view(torch.uint8), weight,
+        terms, to_positive, to_own, to_shared, N, margin, temperature,
+        OWN=own is not None, BLOCK=block, num_warps=max(1, block // 512),
+    )  # fmt: skip
     return terms, gradients
 
 
 def launch_scale(values: Tensor, factor: Tensor) -> None:
     """Multiply contiguous ``values`` by one number on the device, in place."""
-    with _on(values.device):
-        scale_kernel[(-(-values.numel() // SCALED),)](
-            values, factor, values.numel(), BLOCK=SCALED, num_warps=8
-        )
+    scale_kernel[(-(-values.numel() // SCALED),)](
+        values, factor, values.numel(), BLOCK=SCALED, num_warps=8
+    )
 
 
 def _split(gradients: Tensor, shape: torch.Size) -> tuple[Tensor, ...]:

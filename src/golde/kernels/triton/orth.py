@@ -13,23 +13,22 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from golde.kernels.triton.distance import _new, _on
+from golde.kernels.triton.memory import new
 from golde.kernels.triton.orth_kernels import orth_backward_kernel, orth_kernel
-
-# Launchers.
 
 REGISTERS = 200
 """At most, for a thread of the backward kernel: ten programs then share a multiprocessor, not eight."""
 
 
+# Launchers.
+
+
 def launch_orth(U: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
     """The maps (L, K, K) of reflections U (L, n, K) under weights (L, K), both contiguous, and W as U."""
     L, rows, K = U.shape
-    G, W = _new(U, L, K, K), _new(U, L, rows, K)
-    if L:
-        block = _block(rows, K)
-        with _on(U.device):
-            orth_kernel[(L,)](U, w, G, W, ROWS=rows, K=K, BLOCK=block, num_warps=_warps(block))
+    G, W = new(U, L, K, K), new(U, L, rows, K)
+    block = _block(rows, K)
+    orth_kernel[(L,)](U, w, G, W, ROWS=rows, K=K, BLOCK=block, num_warps=_warps(block))
     return G, W
 
 
@@ -38,14 +37,12 @@ def launch_orth_backward(
 ) -> tuple[Tensor, Tensor]:
     """The gradients of U and w."""
     L, rows, K = U.shape
-    to_U, to_w = _new(U, L, rows, K), _new(U, L, K)
-    if L:
-        block = _block(rows, K)
-        with _on(U.device):
-            orth_backward_kernel[(L,)](
-                U, w, G, W, grad, to_U, to_w,
-                ROWS=rows, K=K, BLOCK=block, num_warps=_warps(block), maxnreg=REGISTERS,
-            )  # fmt: skip
+    to_U, to_w = new(U, L, rows, K), new(U, L, K)
+    block = _block(rows, K)
+    orth_backward_kernel[(L,)](
+        U, w, G, W, grad, to_U, to_w,
+        ROWS=rows, K=K, BLOCK=block, num_warps=_warps(block), maxnreg=REGISTERS,
+    )  # fmt: skip
     return to_U, to_w
 
 

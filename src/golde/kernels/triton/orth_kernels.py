@@ -19,8 +19,8 @@ length of u, but rows below 10⁻¹⁵ count as zero: they reflect nothing and h
 
 from __future__ import annotations
 
-from golde.kernels.triton.kernels import mixed, multiplied, split
 from golde.kernels.triton.language import jit, kernel, tl
+from golde.kernels.triton.products import mixed, multiplied, split
 
 
 @kernel

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from golde.kernels.triton.distance import _new, _on
 from golde.kernels.triton.language import exp2, kernel, tl
+from golde.kernels.triton.memory import new
 from golde.kernels.triton.pointwise import LOG2_E, one_minus
 
 BLOCK = 1024
@@ -35,14 +35,12 @@ def positive_kernel(
 
 def launch_positive(free: Tensor, limit: float, grad: Tensor | None) -> Tensor:
     """Values of contiguous free parameters or, under ``grad``, their gradients."""
-    found = _new(free, *free.shape)
+    found = new(free, *free.shape)
     count = free.numel()
-    if count:
-        with _on(free.device):
-            positive_kernel[(-(-count // BLOCK),)](
-                free, free if grad is None else grad, found, count, limit,
-                BACKWARD=grad is not None, BLOCK=BLOCK, num_warps=4,
-            )  # fmt: skip
+    positive_kernel[(-(-count // BLOCK),)](
+        free, free if grad is None else grad, found, count, limit,
+        BACKWARD=grad is not None, BLOCK=BLOCK, num_warps=4,
+    )  # fmt: skip
     return found
 
 

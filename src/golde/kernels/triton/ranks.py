@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from golde.kernels.pairwise import Core
-from golde.kernels.triton.blocks import Blocks, Configuration
+from golde.kernels.triton.blocks import Blocks, rounded_up
 from golde.kernels.triton.distance import Packed, launch_pack
-from golde.kernels.triton.kernels import CANDIDATE_SIDES
+from golde.kernels.triton.distance_kernels import CANDIDATE_SIDES
 from golde.kernels.triton.ranks_kernels import BEST, BITS, COUNTS, TRUTH, mark_kernel, tile_kernel
 
 MOST_GROUPS = 3
@@ -67,13 +67,12 @@ def launch_marks(
 
     A row of bits has room for as many candidates as were ``padded``.
     """
-    rows, words = -(-len(entity) // TILE.rows) * TILE.rows, padded // BITS
+    rows, words = rounded_up(len(entity), TILE.rows), padded // BITS
     excluded = torch.zeros(rows, words, dtype=torch.int64, device=entity.device)
-    with torch.cuda.device_of(excluded):
-        mark_kernel[(len(entity),)](
-            *known, entity, excluded, start, stop - start, words,
-            OWN=own, BLOCK=MARKS, num_warps=MARKS // 32,
-        )  # fmt: skip
+    mark_kernel[(len(entity),)](
+        *known, entity, excluded, start, stop - start, words,
+        OWN=own, BLOCK=MARKS, num_warps=MARKS // 32,
+    )  # fmt: skip
     return excluded
 
 
@@ -103,19 +102,18 @@ def launch_ranks(
         groups += [*q.halves, *c.halves, q.sides, c.sides]
         scale = weights[i] / weights[i + 1] if i + 1 < len(query) else weights[-1]
         groups += [scale, len(q.vectors)] if there else [1.0, 0]
-        shapes[f"GEODESIC_{i}"] = bool(q.sides.numel())
+        shapes[f"GEODESIC_{i}"] = q.geodesic
         shapes[f"WIDTH_{i}"] = q.vectors.shape[2] if there else 0
     options: dict[str, int] = {"num_warps": TILE.warps, "num_stages": 1}
     if max(q.vectors.shape[2] for q in query) <= SHORT:
         options |= {"num_stages": TILE.stages, "maxnreg": REGISTERS}
     named = ("truth", "answers", "offsets", "counts", "excluded", "scores", "maxima")
-    with torch.cuda.device_of(doubt):
-        tile_kernel[(down if what == TRUTH else down * over,)](
-            *groups, *(tensors.get(name, doubt) for name in named), doubt,
-            B, N, len(tensors.get("answers", ())), start, _rows(query), _rows(candidate),
-            WHAT=what, NORM=norm, PRECISION=PRECISION, **shapes,
-            BLOCK_B=TILE.rows, BLOCK_N=TILE.columns, BAND=BAND, **options,
-        )  # fmt: skip
+    tile_kernel[(down if what == TRUTH else down * over,)](
+        *groups, *(tensors.get(name, doubt) for name in named), doubt,
+        B, N, len(tensors.get("answers", ())), start, _rows(query), _rows(candidate),
+        WHAT=what, NORM=norm, PRECISION=PRECISION, **shapes,
+        BLOCK_B=TILE.rows, BLOCK_N=TILE.columns, BAND=BAND, **options,
+    )  # fmt: skip
 
 
 def _rows(side: Sequence[Packed]) -> int:
@@ -257,9 +255,8 @@ class FusedScorer:
 
 
 def _pack(cores: Sequence[Core]) -> list[Packed]:
-    chosen = Configuration(TILE, TILE, TILE)
     return [
-        launch_pack(core.vector, [s.contiguous() for s in core.scalars], chosen, PRECISION)
+        launch_pack(core.vector, [s.contiguous() for s in core.scalars], TILE.rows, PRECISION)
         for core in cores
     ]
 

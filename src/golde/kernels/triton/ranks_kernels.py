@@ -24,7 +24,7 @@ among equals: the maximum of each of those precedes all that another tile holds.
 from __future__ import annotations
 
 from golde.kernels.triton.blocks import WHOLE
-from golde.kernels.triton.kernels import distance_tile
+from golde.kernels.triton.distance_kernels import distance_tile
 from golde.kernels.triton.language import kernel, tl
 
 TRUTH, COUNTS, BEST = 0, 1, 2

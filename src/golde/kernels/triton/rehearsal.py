@@ -7,20 +7,21 @@ launching anything; the kernels it would have launched are then compiled all at 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 
 class _Launch(NamedTuple):
     function: Any
     grid: tuple[int, ...]
-    device: int
     arguments: tuple[Any, ...]
     constants: dict[str, Any]
 
@@ -29,7 +30,7 @@ _rehearsed: list[_Launch] | None = None  # what was to be launched; none unless 
 
 
 class Kernel:
-    """A Triton function that is launched on a grid, as ``kernel[grid](...)``."""
+    """A Triton function that is launched on a grid, as ``kernel[grid](...)``; on an empty one it is not."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -39,11 +40,18 @@ class Kernel:
 
 
 def _launch(function: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
-    if _rehearsed is None:
+    if not math.prod(grid):
+        return
+    if _rehearsed is not None:
+        _rehearsed.append(_Launch(function, grid, arguments, constants))
+        return
+    with _device_of(arguments):
         function[grid](*arguments, **constants)
-    else:
-        device = torch.cuda.current_device() if torch.cuda.is_available() else 0
-        _rehearsed.append(_Launch(function, grid, device, arguments, constants))
+
+
+def _device_of(arguments: tuple[Any, ...]) -> AbstractContextManager[None]:
+    """Triton launches on the current device, which need not be the tensors'."""
+    return torch.cuda.device_of(next(given for given in arguments if isinstance(given, Tensor)))
 
 
 def rehearsing() -> bool:
@@ -74,6 +82,6 @@ def _compile(launches: list[_Launch]) -> None:
     from triton import AsyncCompileMode
 
     with ThreadPoolExecutor(os.cpu_count()) as pool, AsyncCompileMode(pool):
-        for function, grid, device, arguments, constants in launches:
-            with torch.cuda.device(device):
+        for function, grid, arguments, constants in launches:
+            with _device_of(arguments):
                 function.warmup(*arguments, grid=grid, **constants)

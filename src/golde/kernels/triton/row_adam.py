@@ -25,10 +25,8 @@ class Drawn(NamedTuple):
 
     ids: Tensor  # (n,)
     rows: Tensor  # (n, D)
-    exp_avg: (
-        Tensor  # (n, D); where rows that are not drawn stay as they are, the table's own (E, D)
-    )
-    exp_avg_sq: Tensor
+    exp_avg: Tensor  # (n, D); of lazy rows the table's own, (E, D)
+    exp_avg_sq: Tensor  # the same
 
 
 class Table(NamedTuple):

@@ -170,16 +170,9 @@ def update_kernel(
 
 @kernel
 def settle_kernel(
-    parameter,
-    exp_avg,
-    exp_avg_sq,
-    last,
-    turn,
-    taken,
-    coefficients,
-    D: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+    parameter, exp_avg, exp_avg_sq, last, turn, taken, coefficients,
+    D: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """Brings a row up to date, after the turn's step."""
     row = tl.program_id(0).to(tl.int64)
     now = tl.load(taken + tl.load(turn) + 1)

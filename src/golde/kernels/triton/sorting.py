@@ -9,7 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from golde.kernels.triton.distance import _on
 from golde.kernels.triton.language import kernel, tl
 
 FEW = 1 << 14
@@ -37,10 +36,9 @@ def sort_kernel(values, ordered, order, count, ROWS: tl.constexpr, COLUMNS: tl.c
 
 def launch_sort(values: Tensor, ordered: Tensor, order: Tensor) -> None:
     """Write ``values`` (n,), from 0 to 2³¹ − 1, in order, and where each came from; all are int64."""
-    with _on(values.device):
-        sort_kernel[(-(-len(values) // ROWS),)](
-            values, ordered, order, len(values), ROWS=ROWS, COLUMNS=COLUMNS, num_warps=4
-        )
+    sort_kernel[(-(-len(values) // ROWS),)](
+        values, ordered, order, len(values), ROWS=ROWS, COLUMNS=COLUMNS, num_warps=4
+    )
 
 
 def sorted_few(values: Tensor, ordered: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -49,6 +47,6 @@ def sorted_few(values: Tensor, ordered: Tensor | None = None) -> tuple[Tensor, T
     order = torch.empty_like(values)
     if len(values) > FEW:
         torch.sort(values, stable=True, out=(ordered, order))
-    elif len(values):
+    else:
         launch_sort(values.contiguous(), ordered, order)
     return ordered, order

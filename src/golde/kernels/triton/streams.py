@@ -14,22 +14,25 @@ _Result = TypeVar("_Result")
 def side_by_side(device: torch.device, jobs: Sequence[Callable[[], _Result]]) -> list[_Result]:
     """What every job returns; each has a stream of its own, so that one fills what another leaves idle.
 
-    The current stream goes on when all are done. What a job allocates belongs to its stream, and a
-    stream takes up a job only after the current one has done what it was given before: memory is never
-    handed out again while someone may still read it.
+    The current stream goes on when all are done, also where one has raised. What a job allocates belongs to
+    its stream, and a stream takes up a job only after the current one has done what it was given before:
+    memory is never handed out again while someone may still read it.
     """
     if device.type != "cuda":
         return [job() for job in jobs]
-    current = torch.cuda.current_stream(device)
-    streams = [_stream(device, number) for number in range(len(jobs) - 1)]
+    current, begun = torch.cuda.current_stream(device), []
     found = []
-    for stream, job in zip(streams, jobs, strict=False):
-        stream.wait_stream(current)
-        with torch.cuda.stream(stream):
-            found.append(job())
-    found.append(jobs[-1]())
-    for stream in streams:
-        current.wait_stream(stream)
+    try:
+        for number, job in enumerate(jobs[:-1]):
+            stream = _stream(device, number)
+            stream.wait_stream(current)
+            begun.append(stream)
+            with torch.cuda.stream(stream):
+                found.append(job())
+        found += [job() for job in jobs[-1:]]  # the last stays on the current stream
+    finally:
+        for stream in begun:
+            current.wait_stream(stream)
     return found
 
 

@@ -6,11 +6,9 @@ padded with 0 and scalars with 1, which every finish survives. On the way ``Geod
 out. Copying is next to nothing, and the loops below then neither mask nor convert. The kernels of a
 training step write both sides in this form at once (``batch_kernels``).
 
-**Precision.** Tensor cores multiply numbers of 11 bits. In ``tf32x3`` every number is the sum of two such
-numbers, high and low, and a product three of theirs; the fourth, low by low, is below rounding. For the
-forward pass core vectors are split once, while they are packed. Backward they are split on the way, as
-slopes have to be: there, memory for halves would leave too few programs running side by side. Other
-precisions multiply the numbers as they are.
+**Precision.** Products are those of ``products``. For the forward pass core vectors are split once, while
+they are packed. Backward they are split on the way, as slopes have to be: there, memory for halves would
+leave too few programs running side by side.
 
 **Forward.** A program owns a tile of the table. For one component after another it multiplies the core
 vectors of its queries and candidates, finishes the product into distances without leaving registers,
@@ -49,6 +47,7 @@ from golde.kernels.triton.pointwise import (
     root_gradient,
     root_value,
 )
+from golde.kernels.triton.products import halves, mixed, mixed_order, multiplied, split
 
 QUERY_SIDES = 5
 """√β, 1/√β, a, e^{−a}, 1 − e^{−a}."""
@@ -67,14 +66,6 @@ def places(block, BLOCK: tl.constexpr, WIDE: tl.constexpr):
 
 
 @jit
-def split(x):
-    """``x = high + low`` with 11 bits in high, rounded to nearest, and the rest in low."""
-    bits = x.to(tl.int32, bitcast=True)
-    high = ((bits + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
-    return high, x - high
-
-
-@jit
 def store_packed(packed, halved, half, at, x, mask, PRECISION: tl.constexpr):
     """x and, where they are wanted, its halves; the low ones lie ``half`` further on."""
     tl.store(packed + at, x, mask=mask)
@@ -82,21 +73,6 @@ def store_packed(packed, halved, half, at, x, mask, PRECISION: tl.constexpr):
         high, low = split(x)
         tl.store(halved + at, high, mask=mask)
         tl.store(halved + half + at, split(low)[0], mask=mask)
-
-
-@jit
-def multiplied(high, low, other_high, other_low, PRECISION: tl.constexpr):
-    """The matrix product of two tiles; low halves matter in ``tf32x3`` only.
-
-    Tensor cores cut off what they add up instead of rounding it, so long sums are made of such products
-    by plain additions.
-    """
-    if PRECISION == "tf32x3":
-        x = tl.dot(low, other_high, input_precision="tf32")
-        x = tl.dot(high, other_low, x, input_precision="tf32")
-        return tl.dot(high, other_high, x, input_precision="tf32")
-    else:
-        return tl.dot(high, other_high, input_precision=PRECISION)
 
 
 @kernel
@@ -218,33 +194,6 @@ def forward_kernel(
     if ACCUMULATE:
         total += tl.load(at, mask=inside, other=0.0)
     tl.store(at, total, mask=inside)
-
-
-@jit
-def mixed(x, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Columns in the order 0 2 4 6 1 3 5 7 of every eight.
-
-    A thread has columns 2t and 2t + 1 of a product's eight, but t and t + 4 of a factor's. In this order
-    a product is a factor as it lies in registers; what it is multiplied by has the same order.
-    """
-    x = tl.reshape(x, (ROWS, COLUMNS // 8, 4, 2))
-    return tl.reshape(tl.permute(x, (0, 1, 3, 2)), (ROWS, COLUMNS))
-
-
-@jit
-def mixed_order(index, COUNT: tl.constexpr):
-    """The same of a vector."""
-    index = tl.reshape(index, (COUNT // 8, 4, 2))
-    return tl.reshape(tl.permute(index, (0, 2, 1)), (COUNT,))
-
-
-@jit
-def halves(x, PRECISION: tl.constexpr):
-    """High and low, or twice the same where only one is used."""
-    if PRECISION == "tf32x3":
-        return split(x)
-    else:
-        return x, x
 
 
 @kernel
