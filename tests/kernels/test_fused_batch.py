@@ -170,7 +170,7 @@ def test_it_is_the_plain_form(signature: str, norm: int, precision: str) -> None
 @pytest.mark.parametrize(
     ("signature", "R", "B", "N", "more"),
     [
-        ("P2x1 Q2x1", 1, 1, 1, {}),
+        ("P2x12 Q2x12", 1, 1, 1, {}),
         ("Q4x1 Q3x1 E3x1 P2x1", 1, 5, 7, {"norm": 2, "own": False}),
         ("E1x1 P1x2 Q2x1", 1, 9, 12, {}),  # the smallest components there are
         ("P31x1", 1, 3, 4, {}),  # and the largest that the kernels take

@@ -25,6 +25,7 @@ from golde.kernels.triton.batch_kernels import (
 )
 from golde.kernels.triton.blocks import SMALLEST, configuration, rounded_up, width
 from golde.kernels.triton.distance import (
+    Gradients,
     Packed,
     launch_backward,
     launch_forward,
@@ -131,19 +132,20 @@ class _Launch:
             accumulate=accumulate, precision=self.precision, blocks=self.chosen.forward,
         )  # fmt: skip
 
-    def backward(
-        self, query: Packed, candidate: Packed, grad: Tensor, to_paired: Tensor, to_rows: Tensor
-    ) -> list[Tensor]:
-        """Gradients of rows into ``to_rows``, and of the maps, which are returned.
-
-        ``grad`` is that of the shared scores, padded; ``to_paired`` (1 or 2, B) that of the others.
-        """
-        M, K, B = self.group.M, self.group.K, self.B
-        to_rows = to_rows[:, self.column :]
-        found = launch_backward(
+    def backward(self, query: Packed, candidate: Packed, grad: Tensor) -> Gradients:
+        """Gradients of what was packed under that of the shared scores (B, N), padded."""
+        return launch_backward(
             query, candidate, self.norm, -self.group.weight, grad,
             core=self.group.core, precision=self.precision, blocks=self.chosen.backward,
         )  # fmt: skip
+
+    def unpack(self, found: Gradients, to_paired: Tensor, to_rows: Tensor) -> list[Tensor]:
+        """Gradients of rows into ``to_rows``, and of the maps, which are returned.
+
+        ``to_paired`` (1 or 2, B) is the gradient of each query's own scores.
+        """
+        M, K, B = self.group.M, self.group.K, self.B
+        to_rows = to_rows[:, self.column :]
         numbers = found.to_q.shape[2]
         tiles, count = len(self.tiles.relation), len(self.tiles.first) - 1
         shares = new(self.rows, tiles, M * (K * K + K + 1))
@@ -212,17 +214,21 @@ class _Batch(torch.autograd.Function):
         to_paired, to_shared = grads[0].contiguous(), grads[1]
         to_rows = new(rows, *rows.shape)
         fitting: dict[tuple[int, int], Tensor] = {}  # padded alike for most groups
-        jobs = []
-        for place, launch in enumerate(_launches(ctx.groups, ctx.settings, tiles, rows, maps)):
-            query, candidate = (Packed(*packed[at : at + 3]) for at in (6 * place, 6 * place + 3))
-            sizes = launch.padded_q, launch.padded_c
-            if sizes not in fitting:
-                fitting[sizes] = padded(to_shared, *sizes)
-            jobs.append(
-                partial(launch.backward, query, candidate, fitting[sizes], to_paired, to_rows)
-            )
-        found = [to_map for to_maps in side_by_side(rows.device, jobs) for to_map in to_maps]
-        return None, None, None, to_rows, *found
+        found = []  # until all is done: other streams read it
+
+        def jobs() -> Iterator[Callable[[], list[Tensor]]]:
+            for place, launch in enumerate(_launches(ctx.groups, ctx.settings, tiles, rows, maps)):
+                query, candidate = (
+                    Packed(*packed[at : at + 3]) for at in (6 * place, 6 * place + 3)
+                )
+                sizes = launch.padded_q, launch.padded_c
+                if sizes not in fitting:
+                    fitting[sizes] = padded(to_shared, *sizes)
+                found.append(launch.backward(query, candidate, fitting[sizes]))
+                yield partial(launch.unpack, found[-1], to_paired, to_rows)
+
+        to_maps = [each for of_group in side_by_side(rows.device, jobs()) for each in of_group]
+        return None, None, None, to_rows, *to_maps
 
 
 def _launches(
