@@ -40,21 +40,7 @@ with pytest.MonkeyPatch.context() as patch:
     kernels: Any = import_module("golde.kernels.triton.draw")
 
 
-@pytest.fixture(autouse=True)
-def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter where there is no GPU, and memory that holds nonsense until it is written to."""
-    if not CUDA:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
-    plain = kernels.new
-
-    def poisoned(like: Tensor, *shape: int, **dtype: torch.dtype) -> Tensor:
-        new: Tensor = plain(like, *shape, **dtype)
-        if new.dtype == torch.bool:
-            new.view(torch.uint8).fill_(77)
-            return new
-        return new.fill_(torch.nan if new.is_floating_point() else -77)
-
-    monkeypatch.setattr(kernels, "new", poisoned)
+pytestmark = pytest.mark.usefixtures("surroundings")
 
 
 def some_facts(count: int, entities: int) -> Tensor:

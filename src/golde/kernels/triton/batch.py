@@ -7,8 +7,9 @@ of every group of components; here it is one autograd function over a few kernel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -23,7 +24,7 @@ from golde.kernels.triton.batch_kernels import (
     shares_kernel,
     tiles_kernel,
 )
-from golde.kernels.triton.blocks import SMALLEST, configuration, rounded_up, width
+from golde.kernels.triton.blocks import SMALLEST, configuration, kept, rounded_up, width
 from golde.kernels.triton.distance import (
     Gradients,
     Packed,
@@ -139,6 +140,12 @@ class _Launch:
             core=self.group.core, precision=self.precision, blocks=self.chosen.backward,
         )  # fmt: skip
 
+    @property
+    def passing(self) -> int:
+        """About how many numbers ``backward`` takes in passing: a part of the queries' for every tile."""
+        tiles = self.padded_c // self.chosen.backward.columns
+        return tiles * self.group.M * self.padded_q * kept(self.group.core)
+
     def unpack(self, found: Gradients, to_paired: Tensor, to_rows: Tensor) -> list[Tensor]:
         """Gradients of rows into ``to_rows``, and of the maps, which are returned.
 
@@ -213,21 +220,26 @@ class _Batch(torch.autograd.Function):
         maps, packed = saved[5 : 5 + ctx.maps], saved[5 + ctx.maps :]
         to_paired, to_shared = grads[0].contiguous(), grads[1]
         to_rows = new(rows, *rows.shape)
+        launches = list(_launches(ctx.groups, ctx.settings, tiles, rows, maps))
         fitting: dict[tuple[int, int], Tensor] = {}  # padded alike for most groups
         found = []  # until all is done: other streams read it
 
-        def jobs() -> Iterator[Callable[[], list[Tensor]]]:
-            for place, launch in enumerate(_launches(ctx.groups, ctx.settings, tiles, rows, maps)):
-                query, candidate = (
-                    Packed(*packed[at : at + 3]) for at in (6 * place, 6 * place + 3)
-                )
+        def jobs(places: Iterable[int]) -> Iterator[Callable[[], list[Tensor]]]:
+            for place in places:
+                launch = launches[place]
                 sizes = launch.padded_q, launch.padded_c
                 if sizes not in fitting:
                     fitting[sizes] = padded(to_shared, *sizes)
+                query, candidate = (
+                    Packed(*packed[at : at + 3]) for at in (6 * place, 6 * place + 3)
+                )
                 found.append(launch.backward(query, candidate, fitting[sizes]))
                 yield partial(launch.unpack, found[-1], to_paired, to_rows)
 
-        to_maps = [each for of_group in side_by_side(rows.device, jobs()) for each in of_group]
+        # What the largest group takes in passing then does for the others, one after the other.
+        order = sorted(range(len(launches)), key=lambda place: -launches[place].passing)
+        by_place = zip(order, side_by_side(rows.device, jobs(order)), strict=True)
+        to_maps = [each for _, of_group in sorted(by_place, key=itemgetter(0)) for each in of_group]
         return None, None, None, to_rows, *to_maps
 
 
