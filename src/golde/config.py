@@ -92,6 +92,10 @@ class TrainingConfig(_Section):
     query_as_negative: bool = Field(
         default=True, description="Score the query's own entity as one more negative."
     )
+    answers_as_negatives: bool = Field(
+        default=False,
+        description="The answers of a batch are negatives of its other queries, beside the uniform ones.",
+    )
     subsampling: bool = Field(
         default=True, description="Weigh facts by 1/√(n(h,r) + n(t,r⁻¹) + 6) within a batch."
     )
@@ -240,6 +244,11 @@ def _refuse_idle_settings(training: TrainingConfig, source: str) -> None:
         raise ConfigError(
             f"{source}: training.regulariser_weight = {weight} has nothing to weigh; choose a "
             "training.regulariser, norm or n3"
+        )
+    if training.answers_as_negatives and training.negatives == 0:
+        raise ConfigError(
+            f"{source}: training.answers_as_negatives = true adds nothing where all entities are negatives "
+            "(training.negatives = 0); leave it out, or draw some, such as training.negatives = 1000"
         )
     if training.label_smoothing and training.loss != "cross-entropy":
         raise ConfigError(

@@ -133,7 +133,7 @@ def of_a_batch() -> Iterator[Any]:
 def of_a_step() -> Iterator[Any]:
     """What a step draws, and its loss."""
     for takes_all in (False, True):
-        constants = {"TAKES_ALL": takes_all, "BLOCK": DRAWN}
+        constants = {"TAKES_ALL": takes_all, "ANSWERS": not takes_all, "BLOCK": DRAWN}
         yield built(draw_kernel, types(DRAW), constants, num_warps=4)
     named = types("places offsets codes candidates !masked")
     yield built(known_kernel, named, {"BLOCK": COLUMNS}, num_warps=4)

@@ -91,6 +91,7 @@ def test_a_draw_is_that_of_the_plain_form(
     """Next to each other, across the end of an epoch, and so late that counters are large."""
     monkeypatch.setattr(kernels, "DRAWN", block)
     settings = {"batch_size": batch_size, "negatives": negatives, "subsampling": subsampling}
+    settings["answers"] = not subsampling
     plain, fused = samplers(facts, entities, monkeypatch, **settings)
     epoch = 2 * facts // plain.batch_size
     loops, masks = set(), set()

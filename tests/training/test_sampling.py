@@ -84,11 +84,12 @@ def test_a_step_depends_on_nothing_but_seed_and_number() -> None:
     assert len(drawn) == len(steps)
 
 
+@pytest.mark.parametrize("with_answers", [False, True])
 @pytest.mark.parametrize("negatives", [1, 9, ENTITIES - 1, ENTITIES, 0, 500])
-def test_masked_is_known_or_drawn_before(negatives: int) -> None:
+def test_masked_is_known_or_drawn_before(negatives: int, with_answers: bool) -> None:
     train = some_facts()
     known = answers(train)
-    drawn = sampler(train, negatives=negatives)
+    drawn = sampler(train, negatives=negatives, answers=with_answers)
     seen = repeats = hits = 0
     for step in range(30):
         batch = drawn.seek(step).batch()
@@ -106,6 +107,22 @@ def test_masked_is_known_or_drawn_before(negatives: int) -> None:
                 seen, repeats, hits = seen + 1, repeats + repeated, hits + true
     assert hits  # something was put to the test
     assert repeats or negatives in (0, 1, 500, ENTITIES)
+
+
+def test_answers_of_the_batch_come_on_top_of_the_uniform_negatives() -> None:
+    plain, drawn = sampler(), sampler(answers=True)
+    assert (plain.negatives, drawn.negatives) == (9, 9 + 7)
+    for step in range(20):
+        batch = drawn.seek(step).batch()
+        uniform = plain.seek(step).candidates(batch).entity.tolist()
+        found = drawn.candidates(batch).entity.tolist()
+        assert found == sorted(uniform + batch.answer.tolist())
+
+
+@pytest.mark.parametrize("negatives", [ENTITIES, 0])
+def test_all_entities_are_all_there_can_be(negatives: int) -> None:
+    drawn = sampler(negatives=negatives, answers=True)
+    assert drawn.draw().candidates.entity.tolist() == list(range(ENTITIES))
 
 
 def test_the_query_itself_is_masked_where_known() -> None:

@@ -56,6 +56,7 @@ class Task:
                 size.relations,
                 batch_size=size.batch,
                 negatives=size.negatives,
+                answers=self.config.training.answers_as_negatives,
                 subsampling=True,
                 seed=SEED,
                 device=self.device,

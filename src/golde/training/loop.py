@@ -183,6 +183,7 @@ class _Training:
             relations,
             batch_size=_set(settings.batch_size),
             negatives=_set(settings.negatives),
+            answers=settings.answers_as_negatives,
             subsampling=settings.subsampling,
             seed=settings.seed,
             device=device,

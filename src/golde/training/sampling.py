@@ -72,6 +72,7 @@ class Sampler:
         *,
         batch_size: int,
         negatives: int,
+        answers: bool = False,
         subsampling: bool,
         seed: int,
         device: torch.device,
@@ -86,7 +87,9 @@ class Sampler:
         self.seed, self.device = seed, device
         self.batch_size = min(batch_size, total)
         self.takes_all = negatives == 0 or negatives >= entities
-        self.negatives = entities if self.takes_all else negatives
+        self.uniform = entities if self.takes_all else negatives
+        self.answers = answers and not self.takes_all  # else they are there already
+        self.negatives = self.uniform + self.answers * self.batch_size
         self.step = torch.zeros((), dtype=torch.int64, device=device)
         self._epoch = -1
         # The order of the epoch, and as much of the next as a batch can reach into.
@@ -125,15 +128,20 @@ class Sampler:
         return Batch(entity, direction, answer, weight / weight.sum(dtype=torch.float64))
 
     def candidates(self, batch: Batch) -> Candidates:
-        """The shared negatives of the step: uniform, or all entities when as many are wanted."""
+        """The shared negatives of the step: all entities when as many are wanted, else uniform ones.
+
+        If asked for, the answers of the batch are among them.
+        """
+        repeated = torch.zeros(self.negatives, dtype=torch.bool, device=self.device)
         if self.takes_all:
             chosen = torch.arange(self.entities, device=self.device)
-            repeated = torch.zeros(self.entities, dtype=torch.bool, device=self.device)
         else:
-            place = torch.arange(self.negatives, device=self.device)
-            bits = random_bits(self.seed, NEGATIVES, self.step * self.negatives + place)
-            chosen = random_below(self.entities, bits).sort().values
-            repeated = torch.zeros(self.negatives, dtype=torch.bool, device=self.device)
+            place = torch.arange(self.uniform, device=self.device)
+            bits = random_bits(self.seed, NEGATIVES, self.step * self.uniform + place)
+            chosen = random_below(self.entities, bits)
+            if self.answers:
+                chosen = torch.cat((chosen, batch.answer))
+            chosen = chosen.sort().values
             repeated[1:] = chosen[1:] == chosen[:-1]
         return Candidates(chosen, self._masked(batch, chosen, repeated))
 
@@ -154,7 +162,8 @@ class Sampler:
         from golde.kernels.triton.draw import draw, known_pairs
 
         B, N, known = self.batch_size, self.negatives, self.known
-        drawn = draw(source, B, N, self.entities, stream_start(self.seed, NEGATIVES))
+        start = stream_start(self.seed, NEGATIVES)
+        drawn = draw(source, B, self.uniform, self.entities, start, answers=self.answers)
         entity, answer, chosen = drawn.entities.split([B, B, N])
         masked = known_pairs(drawn.place, known.offsets, known.codes, known.stride, chosen)
         batch = Batch(entity, drawn.direction, answer, drawn.weight)

@@ -43,12 +43,13 @@ class Drawn(NamedTuple):
     own_masked: Tensor  # (B,)
 
 
-def draw(source: Source, B: int, N: int, E: int, start: int) -> Drawn:
+def draw(source: Source, B: int, uniform: int, E: int, start: int, *, answers: bool) -> Drawn:
     """The batch and the negatives of a step: uniform from the stream that ``start`` begins.
 
-    N = E, the number of entities, asks for each of them once.
+    As many as there are entities, E, asks for each of them once; ``answers`` adds those of the batch.
     """
-    takes_all = N == E
+    takes_all = uniform == E
+    N = uniform + answers * B
     drawn = Drawn(
         new(source.facts, 2 * B + N),
         new(source.facts, B),
@@ -58,12 +59,12 @@ def draw(source: Source, B: int, N: int, E: int, start: int) -> Drawn:
     )
     candidates = drawn.entities[2 * B :]
     unsorted = candidates if takes_all else new(source.facts, N)
-    draw_kernel[(-(-B // DRAWN) + -(-N // DRAWN),)](
+    draw_kernel[(-(-B // DRAWN) + -(-uniform // DRAWN),)](
         *source.facts, source.weight, source.place, source.loop.view(torch.uint8),
         source.order, source.step,
         *drawn[:4], drawn.own_masked.view(torch.uint8), unsorted,
-        start, source.facts.shape[1], B, N, E,
-        TAKES_ALL=takes_all, BLOCK=DRAWN, num_warps=4,
+        start, source.facts.shape[1], B, uniform, E,
+        TAKES_ALL=takes_all, ANSWERS=answers, BLOCK=DRAWN, num_warps=4,
     )  # fmt: skip
     if not takes_all:
         sorted_few(unsorted, candidates)

@@ -34,9 +34,10 @@ def random_below(bound, bits, BITS: tl.constexpr = BITS):
 def draw_kernel(
     entity, direction, answer, weight, place, loop, order, step,
     entities, directions, weights, places, own_masked, drawn,
-    start, F, B, N, E, TAKES_ALL: tl.constexpr, BLOCK: tl.constexpr,
+    start, F, B, N, E, TAKES_ALL: tl.constexpr, ANSWERS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """First come programs that look up ``BLOCK`` queries each, then programs that draw as many negatives.
+    """First come programs that look up ``BLOCK`` queries each, then programs that draw as many of N
+    negatives, after which come the answers of the batch, if asked for.
 
     Each of the first adds up the weights of the whole batch for itself. A weight has 24 bits and is at
     least one over the root of the number of facts, so in double precision the sum of a batch is exact,
@@ -56,7 +57,10 @@ def draw_kernel(
         row = tl.load(rows + i, mask=inside, other=0)
         share = tl.div_rn(tl.load(weight + row), tl.sum(total, 0).to(tl.float32))
         tl.store(entities + i, tl.load(entity + row), mask=inside)
-        tl.store(entities + B + i, tl.load(answer + row), mask=inside)
+        chosen = tl.load(answer + row)
+        tl.store(entities + B + i, chosen, mask=inside)
+        if ANSWERS:
+            tl.store(drawn + N + i, chosen, mask=inside)
         tl.store(directions + i, tl.load(direction + row), mask=inside)
         tl.store(weights + i, share, mask=inside)
         tl.store(places + i, tl.load(place + row), mask=inside)
