@@ -74,7 +74,9 @@ def main() -> None:
     if torch.cuda.is_available():
         about["machine"]["gpu"] = torch.cuda.get_device_name()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    write_json(options.out, {**about, "graph": options.graph, "budget_s": BUDGET, "trainings": results})
+    write_json(
+        options.out, {**about, "graph": options.graph, "budget_s": BUDGET, "trainings": results}
+    )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
@@ -51,10 +53,16 @@ class Compared(NamedTuple):
     truth: Tensor
     error: Tensor
     allowed: Tensor  # the error of the plain form in float32
-    floor: Tensor  # what a rounding does, which any bilinear form magnifies where points nearly coincide
+    floor: Tensor  # what a rounding does, which any bilinear form magnifies where points nearly coincide,
+    # and the gradients of maps where a reflection's vector is short
 
 
 pytestmark = pytest.mark.usefixtures("surroundings")
+
+
+def many(signature: str) -> str:
+    """So many components on a GPU that the largest error of a form is no accident of a few numbers."""
+    return re.sub(r"x\d+", "x16", signature) if CUDA else signature
 
 
 class Step:
@@ -115,12 +123,19 @@ class Step:
         return {name: tensor.cpu() for name, tensor in found.items()}
 
     def nudged(self, model: GoldE, rows: Tensor, seed: int) -> Scores:
-        """The plain form with every number of a core, and its gradient, moved by at most one rounding."""
+        """The plain form with every number of rows, maps and cores moved by at most one rounding.
+
+        So are their gradients. It is what no form in float32 is spared, and does not hang on the luck of
+        a few numbers as the error of one form does.
+        """
         noise = seeded(seed)
 
         def moved(given: Tensor) -> Tensor:
             by = torch.rand(given.shape, generator=noise, dtype=torch.float64)
             return given * (1 + EPS * (2 * by - 1))
+
+        def moved_maps(given: Any) -> Any:
+            return type(given)(*(moved(each) for each in given))
 
         def nudging(form: Callable[..., list[Core]]) -> Callable[..., list[Core]]:
             return lambda *given: [
@@ -128,9 +143,11 @@ class Step:
                 for core in form(*given)
             ]
 
+        maps = model._directed_maps
+        model._directed_maps = lambda *given: moved_maps(maps(*given))  # type: ignore[method-assign]
         model.queries = nudging(model.queries)  # type: ignore[method-assign]
         model.candidates = nudging(model.candidates)  # type: ignore[method-assign]
-        return self.plain(model, rows)
+        return self.plain(model, moved(rows))
 
     def compared(self, precision: str = "tf32x3") -> Iterator[tuple[str, Compared]]:
         """Every outcome by its name, once it is known to be of its shape and finite."""
@@ -147,14 +164,16 @@ class Step:
             error, allowed = ((each[name] - truth).abs() for each in (found, plain))
             yield name, Compared(found[name], truth, error, allowed, floor)
 
-    def check(self, precision: str = "tf32x3") -> Outcome:
+    def check(self, precision: str = "tf32x3", floor_of_scores: float = 0.0) -> Outcome:
         """Errors are at most twice those of plain float32 and of a rounding, in max-norm."""
         outcome = {}
         for name, (found, truth, error, allowed, floor) in self.compared(precision):
             if error.numel():
-                # A gradient may have to be 0, where what comes in is about 1.
-                smallest = 0 if name.startswith("scores") else 1
-                least = 2 * EPS * truth.abs().max().clamp_min(smallest)
+                least = 2 * EPS * truth.abs().max()
+                if name.startswith("scores"):
+                    least += floor_of_scores
+                else:  # it may have to be 0, where what comes in is about 1
+                    least = least.clamp_min(2 * EPS)
                 assert error.max() <= 2 * (allowed.max() + floor.max() + least), name
             outcome[name] = found
         return outcome
@@ -170,9 +189,9 @@ def test_it_is_the_plain_form(signature: str, norm: int, precision: str) -> None
 @pytest.mark.parametrize(
     ("signature", "R", "B", "N", "more"),
     [
-        ("P2x12 Q2x12", 1, 1, 1, {}),
+        (many("P2x2 Q2x2"), 1, 1, 1, {}),
         ("Q4x1 Q3x1 E3x1 P2x1", 1, 5, 7, {"norm": 2, "own": False}),
-        ("E1x1 P1x2 Q2x1", 1, 9, 12, {}),  # the smallest components there are
+        (many("E1x1 P1x2 Q2x1"), 1, 9, 12, {}),  # the smallest components there are
         ("P31x1", 1, 3, 4, {}),  # and the largest that the kernels take
         ("Q64x1", 1, 3, 4, {}),
         ("E62x1", 1, 3, 4, {}),
@@ -210,7 +229,7 @@ def test_one_relation_with_all_queries(R: int) -> None:
 @norms
 def test_norms_and_curvatures_of_all_sizes(signature: str, norm: int) -> None:
     """Tangent norms 1e-6 to 10, and p and β .05, 1 and 20, reach rapidities of 45."""
-    step = Step(signature, 1, 12, 16, norm=norm)
+    step = Step(many(signature), 1, 12, 16, norm=norm)
     direction = step.rows / step.rows.norm(dim=1, keepdim=True)
     step.rows = direction * torch.logspace(-6, 1, len(direction)).roll(5)[:, None]
     with torch.no_grad():
@@ -221,14 +240,18 @@ def test_norms_and_curvatures_of_all_sizes(signature: str, norm: int) -> None:
 
 
 def test_points_next_to_the_origin_keep_their_digits() -> None:
-    """Rapidities of 1e-4, next to which a rounding of 1 would be large."""
-    step = Step("Q4x2", 1, 7, 9)
+    """Rapidities of 1e-4, next to which a rounding of 1 would be large.
+
+    Scores are right to within the floor of a bilinear form, ``2 √(ε sinh a sinh b)`` a component.
+    """
+    step = Step(many("Q4x2"), 1, 7, 9)
     step.rows *= 1e-4
     with torch.no_grad():
         for name, parameter in step.model.groups.named_parameters():
             if name.endswith(".b"):
                 parameter *= 1e-4
-    step.check()
+    longest = step.rows.unflatten(1, (-1, 3)).norm(dim=-1).max(0).values
+    step.check(floor_of_scores=2 * math.sqrt(EPS) * float(longest.sum()))
 
 
 @letters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 import pytest
 import torch
@@ -42,7 +43,9 @@ def test_a_kernel_is_launched_unless_it_is_rehearsed(monkeypatch: pytest.MonkeyP
     assert len(function.launched) == 1
     (launch,) = compiled
     assert launch.function is function
-    assert (launch.grid, launch.arguments, launch.constants) == ((4,), (ONE, 5), {"BLOCK": 6})
+    assert (launch.grid, launch.arguments[1:], launch.constants) == ((4,), (5,), {"BLOCK": 6})
+    assert (launch.arguments[0].dtype, launch.device) == (ONE.dtype, ONE.device)
+    assert launch.arguments[0].data_ptr() == ONE.data_ptr()
 
 
 @pytest.mark.parametrize("grid", [(0,), (3, 0)])
@@ -57,6 +60,18 @@ def test_an_empty_grid_is_not_launched(
         Kernel(function)[grid](ONE)
     assert not function.launched
     assert not compiled
+
+
+def test_a_rehearsal_holds_on_to_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would need more than a step: all that one takes in passing, at once."""
+    monkeypatch.setattr(rehearsal, "_compile", lambda launches: None)
+    kernel = Kernel(Recorded())
+    with rehearsal.rehearsal():
+        passing = new(ONE, 3)
+        watched = ref(passing)
+        kernel[(1,)](passing)
+        del passing
+        assert watched() is None
 
 
 def test_a_rehearsal_that_fails_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

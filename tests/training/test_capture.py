@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from golde.config import Config
+from golde.kernels.triton.rehearsal import Kernel
 from golde.models import GoldE
 from golde.training import checkpoint, train
 from golde.training.checkpoint import Progress
@@ -187,3 +189,24 @@ def test_training_captures_unless_it_is_told_not_to(tmp_path: Path) -> None:
     ]
     found, expected = (dict(folder.load_model().state_dict()) for folder in folders)
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+
+
+@some("defaults", "inverse maps", "lazy")
+def test_a_rehearsal_leaves_nothing_to_compile(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the same tensors to the last bit of their addresses' alignment."""
+    knobs = pytest.importorskip("triton").knobs
+    run = Run(config, capture=False)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("golde.kernels.triton."):
+            for kernel in vars(module).values():
+                if isinstance(kernel, Kernel):
+                    kernel.function.device_caches.clear()
+    compiled: list[Any] = []
+    monkeypatch.setattr(knobs.compilation, "listener", lambda **about: compiled.append(about))
+    run.update.rehearse()
+    assert len(compiled) > 20
+    compiled.clear()
+    run.steps(range(2))
+    assert not compiled

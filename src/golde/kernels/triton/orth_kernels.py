@@ -15,6 +15,9 @@ length of u, but rows below 10⁻¹⁵ count as zero: they reflect nothing and h
     Z = W diag(w)⁻¹ Gᵀ ∂G,    F = (L∘Z Wᵀ + (L∘Z Wᵀ)ᵀ) U
 
     ∂U = (Z − F) diag(w) − W ∂Gᵀ,    ∂w = Σ U∘(Z − F/2) over rows
+
+Since nothing depends on the length of u, ∂u is at right angles to it; what rounding adds along u is taken
+out again.
 """
 
 from __future__ import annotations
@@ -92,6 +95,9 @@ def orth_backward_kernel(
     rows = tl.load(U + some, mask=in_some, other=0.0)
     mixed_U = tl.trans(mixed(tl.trans(rows), BLOCK, BLOCK))
     F = product(mixed(lower + tl.trans(lower), BLOCK, BLOCK), mixed_U)
-    tl.store(to_U + some, (Z - F) * w[None, :] - outer, mask=in_some)
+    to_rows = (Z - F) * w[None, :] - outer
+    length = tl.sum(rows * rows, 1)
+    along = tl.sum(rows * to_rows, 1) / tl.where(length > 0, length, 1.0)
+    tl.store(to_U + some, to_rows - along[:, None] * rows, mask=in_some)
     to_w = tl.sum(rows * (Z - 0.5 * F), 0)
     tl.store(to_weights + at * K + number, to_w, mask=number < K)

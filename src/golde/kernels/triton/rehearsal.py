@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,11 +19,23 @@ import torch
 from torch import Tensor
 
 
+class _Pointer:
+    """All that a kernel is compiled for of a tensor, whose memory others may have."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.dtype, self._address = tensor.dtype, tensor.data_ptr()
+
+    def data_ptr(self) -> int:
+        """Whose alignment counts."""
+        return self._address
+
+
 class _Launch(NamedTuple):
     function: Any
     grid: tuple[int, ...]
     arguments: tuple[Any, ...]
     constants: dict[str, Any]
+    device: torch.device
 
 
 _rehearsed: list[_Launch] | None = None  # what was to be launched; none unless rehearsing
@@ -42,16 +54,18 @@ class Kernel:
 def _launch(function: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
     if not math.prod(grid):
         return
+    device = next(each.device for each in arguments if isinstance(each, Tensor))
     if _rehearsed is not None:
-        _rehearsed.append(_Launch(function, grid, arguments, constants))
+        seen = tuple(_Pointer(each) if isinstance(each, Tensor) else each for each in arguments)
+        _rehearsed.append(_Launch(function, grid, seen, constants, device))
         return
-    with _device_of(arguments):
+    with _on(device):
         function[grid](*arguments, **constants)
 
 
-def _device_of(arguments: tuple[Any, ...]) -> AbstractContextManager[None]:
+def _on(device: torch.device) -> AbstractContextManager[object]:
     """Triton launches on the current device, which need not be the tensors'."""
-    return torch.cuda.device_of(next(given for given in arguments if isinstance(given, Tensor)))
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def rehearsing() -> bool:
@@ -82,6 +96,6 @@ def _compile(launches: list[_Launch]) -> None:
     from triton import AsyncCompileMode
 
     with ThreadPoolExecutor(os.cpu_count()) as pool, AsyncCompileMode(pool):
-        for function, grid, arguments, constants in launches:
-            with _device_of(arguments):
+        for function, grid, arguments, constants, device in launches:
+            with _on(device):
                 function.warmup(*arguments, grid=grid, **constants)
