@@ -22,7 +22,7 @@ from golde.evaluation.ranking import CountingScorer, NonFiniteScoreError
 from golde.kernels.triton import has_triton
 from golde.models import GoldE
 from golde.runs import RunFolder
-from golde.runs.atomic import write_text
+from golde.runs.atomic import RESTORE, write_text
 from golde.runs.environment import environment
 from golde.training import checkpoint
 from golde.training.checkpoint import Progress
@@ -122,6 +122,7 @@ def _open(
             raise RunError(
                 f"{folder.path}: the folder is not empty and holds no run; choose an empty or new one"
             )
+        folder.remove_leftovers()
         folder.create(config, graph, {"environment": here, "finished": False})
         return graph
     if not resume:
@@ -143,7 +144,10 @@ def _open(
         )
     graph = folder.graph()
     if about["digest"] != graph.digest:
-        raise RunError(f"{folder.path / 'graph.safetensors'}: is not the graph of this run")
+        raise RunError(
+            f"{folder.path / 'graph.safetensors'}: is not the graph of this run; {RESTORE}"
+        )
+    folder.remove_leftovers()
     before = about.get("resumed_in", [])
     if not about.get("finished") and here not in [about.get("environment"), *before]:
         folder.update_about(resumed_in=[*before, here])  # the end depends on it too
