@@ -151,6 +151,15 @@ def test_ctrl_c_keeps_a_checkpoint_and_resume_needs_nothing_but_the_folder(
     assert whole == halves
 
 
+def test_of_a_run_to_resume_the_setting_that_was_given_differs(golde: Golde, run: Path) -> None:
+    """Not those that are no defaults in the run."""
+    other = golde("train", "--resume", "--out", run, "--set", "training.learning_rate=0.5")
+    assert other.exit_code == 2
+    assert "(training.learning_rate is 0.01 there and 0.5 here)" in other.stderr
+    same = golde("train", "--resume", "--out", run, "--set", "training.steps=600")
+    assert same.exit_code == 0, same.stderr
+
+
 def test_data_is_listed_and_described(golde: Golde, facts: Path, tmp_path: Path) -> None:
     sets = {one["name"]: one for one in json.loads(golde("data", "list", "--json").stdout)}
     assert sets["world"]["status"] == "shipped"

@@ -201,8 +201,9 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
 
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     stopped(tmp_path, quick(), 3)
-    with pytest.raises(ConfigError, match=r"training.learning_rate is 0.02 there and 0.5 here"):
-        train(ring(), tmp_path, quick(learning_rate=0.5), resume=True)
+    learning, seed = "training.learning_rate is 0.02 there and 0.5 here", "training.seed is 0 there"
+    with pytest.raises(ConfigError, match=rf"{learning}, {seed} and 1 here\)"):
+        train(ring(), tmp_path, quick(learning_rate=0.5, seed=1), resume=True)
 
 
 def test_no_settings_are_those_it_was_started_with(tmp_path: Path) -> None:

@@ -73,9 +73,8 @@ def train(
     if track:
         summary_writer()  # before a large graph is read, should it be missing
     started = RunFolder(out).exists()
-    settings = _settings(config, preset, numbers, set_ or [])
-    if resume and started and settings is None:
-        settings = RunFolder(out).config()
+    stored = RunFolder(out).config() if resume and started else None
+    settings = _settings(config, preset, numbers, set_ or [], stored)
     if threads is not None:
         import torch
 
@@ -215,21 +214,23 @@ def stopping() -> Iterator[Callable[[], bool]]:
 
 
 def _settings(
-    path: Path | None, preset: str | None, numbers: int | None, overrides: list[str]
-) -> Config | None:
-    """File, then preset, then single settings, the later ones on top; None if nothing is given."""
+    path: Path | None,
+    preset: str | None,
+    numbers: int | None,
+    overrides: list[str],
+    stored: Config | None,
+) -> Config:
+    """Those of a run to go on with, then file, preset and single settings, the later ones on top."""
     from golde.config import Config
     from golde.models.presets import preset as find_preset
 
     if numbers is not None and preset is None:
         preset = "golde"
-    if path is None and preset is None and not overrides:
-        return None
     if preset is not None:
         space = find_preset(preset, NUMBERS if numbers is None else numbers)
         chosen = space.model_dump(exclude_unset=True)
         overrides = [*(f"model.{key}={_toml(value)}" for key, value in chosen.items()), *overrides]
-    return Config.load(path, overrides)
+    return Config.load(path, overrides, base=stored)
 
 
 def _toml(value: str | bool | int) -> str:

@@ -134,7 +134,7 @@ def _open(
     if stored != config:
         raise ConfigError(
             f"{folder.path}: was started with other settings ({_difference(stored, config)}); "
-            "resume with the same ones or choose another --out"
+            "resume without giving any, or choose another --out"
         )
     about = folder.about()
     if about["digest"] != graph.digest:
@@ -155,12 +155,14 @@ def _open(
 
 
 def _difference(stored: Config, given: Config) -> str:
-    for section, values in stored.model_dump().items():
-        for key, value in values.items():
-            other = given.model_dump()[section][key]
-            if value != other:
-                return f"{section}.{key} is {value!r} there and {other!r} here"
-    return "they differ"
+    """Every setting that differs, in words."""
+    there, here = stored.model_dump(), given.model_dump()
+    return ", ".join(
+        f"{section}.{key} is {value!r} there and {here[section][key]!r} here"
+        for section, values in there.items()
+        for key, value in values.items()
+        if value != here[section][key]
+    )
 
 
 class _Training:
