@@ -151,6 +151,22 @@ def test_ctrl_c_keeps_a_checkpoint_and_resume_needs_nothing_but_the_folder(
     assert whole == halves
 
 
+def test_a_graph_too_small_to_hold_facts_out_has_another_way_on(
+    golde: Golde, small: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "few.tsv").write_text("a\tr\tb\nb\tr\tc\nc\tr\ta\n", encoding="utf-8")
+    out = tmp_path / "run"
+    few = (*small, "--set", "training.steps=5")
+    trained = golde("train", tmp_path / "few.tsv", "--out", out, *few)
+    assert "3 facts are too few" in trained.stderr
+    assert f"golde complete {out}\n" in trained.stdout
+    ranked = golde("evaluate", out)
+    assert ranked.exit_code == 2
+    assert "the test split is empty" in ranked.stderr
+    assert "--test SIZE" in ranked.stderr
+    assert "evaluate" not in golde("show", out).stdout
+
+
 def test_of_a_run_to_resume_the_setting_that_was_given_differs(golde: Golde, run: Path) -> None:
     """Not those that are no defaults in the run."""
     other = golde("train", "--resume", "--out", run, "--set", "training.learning_rate=0.5")

@@ -52,7 +52,7 @@ def show(run: options.Run, json: options.Json = False) -> None:
     if metrics:
         say()
         _print_metrics(metrics)
-    elif about["finished"]:
+    elif about["finished"] and about["test"]:
         say(f"\nNot evaluated yet: golde evaluate {run}")
 
 

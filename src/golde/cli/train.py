@@ -103,7 +103,7 @@ def train(
     except StoppedError as stopped:
         stop_message(stopped, out)
         raise typer.Exit(130) from None
-    say_points([*outcome(folder), ("next", f"golde evaluate {out}")])
+    say_points([*outcome(folder), ("next", _next_command(folder))])
 
 
 def stop_message(stopped: Exception, out: Path) -> None:
@@ -149,6 +149,16 @@ def outcome(folder: RunFolder) -> list[tuple[str, str]]:
     on = "" if facts <= limit else f" on {limit:,} of {facts:,} facts"
     scores = [check["mrr"] for check in about["validation"] if check["step"] == kept]
     return points + [("validation", f"MRR {mrr:.3f}{on}") for mrr in scores]
+
+
+def _next_command(folder: RunFolder) -> str:
+    """What to do with a trained run: rank what was held out, if anything was."""
+    about = folder.about()
+    if about["test"]:
+        return f"golde evaluate {folder.path}"
+    if about["valid"]:
+        return f"golde evaluate {folder.path} --split valid"
+    return f"golde complete {folder.path}"
 
 
 @contextmanager
