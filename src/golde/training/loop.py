@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from golde.config import Config
+from golde.config import Config, TrainingConfig
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, GoldeError, RunError
 from golde.evaluation.evaluate import evaluate, rank_triples
@@ -85,7 +85,8 @@ def train(
     # Before there is a folder: settings that make no model should not leave a run behind.
     entities, seed = len(graph.entities), config.training.seed
     with enough_memory(f"a model of {config.model.signature}"):
-        refuse_oversize(config, entities, len(graph.relations), place)
+        rows = _rows(config.training, len(graph.train), entities)
+        refuse_oversize(config, entities, len(graph.relations), place, rows=rows)
         model = GoldE(config.model, entities, len(graph.relations), seed=seed)
     model.compiled = compiles(config, entities, place)
     here = environment(place) | {"compiled": model.compiled}
@@ -386,6 +387,12 @@ def _sample(triples: Tensor, limit: int, seed: int) -> Tensor:
         return triples
     order = torch.randperm(len(triples), generator=torch.Generator().manual_seed(seed))
     return triples[order[:limit]]
+
+
+def _rows(settings: TrainingConfig, facts: int, entities: int) -> int:
+    """Of how many entities a step gathers the rows: queries, their answers and the candidates."""
+    queries, negatives = min(_set(settings.batch_size), 2 * facts), _set(settings.negatives)
+    return 2 * queries + (min(negatives, entities) or entities)
 
 
 def _identity(config: Config, graph: KnowledgeGraph, device: torch.device) -> str:
