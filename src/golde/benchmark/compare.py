@@ -22,26 +22,42 @@ from golde.benchmark.agreement import (
 )
 from golde.benchmark.clock import Memory, milliseconds, release, spread
 from golde.benchmark.forms import Form, Shared, Step, fastest, forms, plain
+from golde.benchmark.memory import refuse_oversize
 from golde.benchmark.provenance import provenance
 from golde.benchmark.size import check, growth
 from golde.benchmark.task import SEED, Task
-from golde.errors import GoldeError
+from golde.errors import ConfigError, GoldeError
 from golde.progress import Progress, silent
 from golde.training.memory import enough_memory
 
+MANY_FACTS = 1_000_000
+"""From so many on, it takes seconds until the first step."""
+
 
 def bench(
-    task: Task, *, repeats: int, sweeps: Iterable[str] = (), progress: Progress = silent
+    task: Task,
+    *,
+    repeats: int,
+    sweeps: Iterable[str] = (),
+    progress: Progress = silent,
+    tell: Callable[[str], None] = lambda what: None,
 ) -> dict[str, Any]:
     """Every form at one size, the form that a run takes at the sizes of some sweeps, and the provenance.
 
     A form that differs from the plain one has ``failed`` for a time, one that cannot be had ``skipped``.
+    ``tell`` hears of work that keeps the progress waiting.
     """
     sizes = {name: size for sweep in sweeps for name, size in growth(task.size, sweep).items()}
-    for size in (task.size, *sizes.values()):
-        check(size)
+    _refuse_impossible(task)
+    for name, size in sizes.items():
+        try:
+            _refuse_impossible(task.at(size))
+        except ConfigError as error:
+            raise ConfigError(f"--sweep {name.partition(' ')[0]} goes to {name}: {error}") from None
     record: dict[str, Any] = {**_asked(task), "forms": {}, "sizes": {}}
     total = len(forms(task.device)) + len(sizes)
+    if task.size.facts >= MANY_FACTS:
+        tell(f"drawing and sorting {task.size.facts:,} random facts, which takes a while")
     comparison = Comparison(task)
     for name in forms(task.device):
         progress(len(record["forms"]), total)
@@ -51,6 +67,12 @@ def bench(
         record["sizes"][name] = bench_fastest(task.at(size), repeats)
     progress(total, total)
     return record | about(task.device, repeats)
+
+
+def _refuse_impossible(task: Task) -> None:
+    """Before minutes of measuring, what would fail after them."""
+    check(task.size)
+    refuse_oversize(task)
 
 
 def bench_fastest(task: Task, repeats: int) -> dict[str, Any]:
