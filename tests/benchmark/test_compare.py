@@ -187,6 +187,11 @@ def test_the_textbook_form_keeps_its_optimiser() -> None:
     )
 
 
+def test_the_textbook_form_is_compared_with_the_negatives_there_are() -> None:
+    assert Gathered.comparable(TINY).size.negatives == 60
+    assert Gathered.comparable(TINY.at(TINY.size._replace(entities=300))).size.negatives == 200
+
+
 def test_what_cannot_be_captured_is_run_without() -> None:
     task: Any = SimpleNamespace(device=SimpleNamespace(type="cuda"))
     step, trace, captured = compare.start(Fake, task)

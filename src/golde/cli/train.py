@@ -180,7 +180,7 @@ def watching() -> Iterator[Watcher]:
         return
     from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = BarColumn(None), TextColumn("{task.completed}/{task.total}  {task.fields[state]}")
+    columns = BarColumn(None), TextColumn("{task.completed:,}/{task.total:,}  {task.fields[state]}")
     with Progress(*columns, console=screen, transient=True, expand=True) as progress:
         task = progress.add_task("training", total=None, state="starting", visible=False)
 
@@ -198,7 +198,9 @@ def watching() -> Iterator[Watcher]:
 
 def _state(report: Any) -> str:
     seconds = round(report.seconds_left)
-    left = f"{seconds // 60}:{seconds % 60:02}"
+    left = f"{seconds // 60 % 60}:{seconds % 60:02}"
+    if seconds >= 3600:
+        left = f"{seconds // 3600}:{left:0>5}"
     mrr = "" if report.mrr is None else f"  MRR {report.mrr:.3f}"
     return f"loss {report.loss:.4f}  {report.queries_per_second:,.0f} queries/s  {left} left{mrr}"
 
