@@ -109,6 +109,18 @@ def test_errors_name_the_file(tmp_path: Path, text: bytes | None, named: str) ->
         Config.load(path)
 
 
+def test_what_is_not_given_is_as_in_the_base(tmp_path: Path) -> None:
+    base = Config.load(overrides=["training.regulariser=n3", "training.regulariser_weight=0.1"])
+    path = tmp_path / "a.toml"
+    path.write_text("[training]\nsteps = 5\n")
+    found = Config.load(path, ["training.regulariser_weight=0.2"], base=base)
+    assert found == base.with_values(training={"steps": 5, "regulariser_weight": 0.2})
+    assert Config.load(base=base) == base
+    path.write_text("training = 5\n")
+    with pytest.raises(ConfigError, match=r"a\.toml: 'training' is a section"):
+        Config.load(path, base=base)
+
+
 def test_a_resolved_configuration_leaves_nothing_open_and_keeps_what_was_chosen() -> None:
     facts = [(f"e{i}", "next", f"e{i + 1}") for i in range(20)]
     chosen = Config.load(overrides=["training.steps=7", "model.signature=E4"])

@@ -10,12 +10,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from golde.data.loading import load_graph
 from golde.data.world import load_world
 
 ROOT = Path(__file__).parents[1]
@@ -74,6 +76,21 @@ def commands(page: Path) -> Iterator[list[str]]:
             words = shlex.split(line.removeprefix("$ "), comments=True)
             if words[:1] == ["golde"]:
                 yield words[1:]
+
+
+def test_the_facts_of_the_quick_start_are_enough_for_its_commands(tmp_path: Path) -> None:
+    page = DOCS / "quickstart.md"
+    (facts,) = blocks(page, "text")
+    (tmp_path / "facts.tsv").write_text(facts, "utf-8")
+    graph = load_graph(tmp_path / "facts.tsv")
+    assert len(graph.valid)
+    assert len(graph.test)
+    assert graph.notes == ()
+    names = {"--head": graph.entities, "--relation": graph.relations, "--tail": graph.entities}
+    for words in commands(page):
+        for option, value in pairwise(words):
+            if option in names:
+                assert value in names[option].names
 
 
 def test_commands_are_understood() -> None:

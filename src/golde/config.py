@@ -150,11 +150,21 @@ class Config(_Section):
     training: TrainingConfig = TrainingConfig()
 
     @classmethod
-    def load(cls, path: str | Path | None = None, overrides: Iterable[str] = ()) -> Config:
-        """A TOML file (or the defaults) with ``section.key=value`` overrides on top."""
+    def load(
+        cls,
+        path: str | Path | None = None,
+        overrides: Iterable[str] = (),
+        *,
+        base: Config | None = None,
+    ) -> Config:
+        """A TOML file with ``section.key=value`` overrides on top; the rest as in ``base`` or by default."""
         values: dict[str, Any] = {}
         if path is not None:
             values = _read_toml(Path(path))
+            _refuse_unknown_keys(values, str(path))
+        if base is not None:
+            kept = base.model_dump(exclude_none=True)
+            values = {section: kept[section] | values.get(section, {}) for section in kept}
         for override in overrides:
             _apply_override(values, override)
         return cls.from_dict(values, source=str(path) if path is not None else "settings")

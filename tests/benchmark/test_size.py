@@ -42,6 +42,12 @@ def test_what_cannot_be_had_is_named() -> None:
         check(SMALL._replace(batch=50_000))
     with pytest.raises(ConfigError, match=r"--facts 20000 .* give at most 9471"):
         check(SMALL._replace(entities=42))
+    with pytest.raises(
+        ConfigError, match=r"--negatives 256 is more than the 200 entities; lower it \(0: all"
+    ):
+        check(SMALL._replace(entities=200))
+    check(SMALL._replace(entities=256))
+    check(SMALL._replace(entities=200, negatives=0))
     with pytest.raises(ConfigError, match="unknown geometry"):
         check(SMALL._replace(signature="Z3"))
     with pytest.raises(ConfigError, match="nothing to vary"):

@@ -19,7 +19,7 @@ Golde = Callable[..., Any]
 
 TINY = (
     *("--device", "cpu", "--entities", 60, "--relations", 3, "--facts", 200),
-    *("--signature", "P3x2 Q4x2", "--batch", 12, "--negatives", 20, "--repeats", 3),
+    *("--signature", "P3x2 Q4x2", "--batch", 12, "--negatives", 12, "--repeats", 3),
 )
 
 
@@ -69,6 +69,25 @@ def test_a_form_that_is_wrong_has_no_time(golde: Golde, monkeypatch: pytest.Monk
 MISTAKES = {
     "batch": (("--batch", 500), "--batch 500 is more than the 400 queries"),
     "facts": (("--facts", 6000), "--facts 6000"),
+    "negatives": (("--negatives", 61), "--negatives 61 is more than the 60 entities; lower it"),
+    "negatives of a sweep": (
+        ("--sweep", "negatives", "--negatives", 20),
+        "--sweep negatives goes to negatives 80: --negatives 80 is more than the 60 entities",
+    ),
+    "vast batch": (
+        ("--entities", 10**7, "--facts", 10**7, "--batch", 10**7, "--negatives", 10**7),
+        "lower --batch, --negatives or --signature, which takes 4,800,000.0 GB",
+    ),
+    "vast graph": (("--entities", 10**7, "--facts", 10**13), "lower --facts, which takes 3,000,"),
+    "vast table": (("--entities", 10**12), "lower --signature, --entities or --relations, which"),
+    "vast space": (("--signature", "E99999999999x99999999999"), "does not fit in memory"),
+    "vast size of a sweep": (
+        (
+            *("--entities", 10**5, "--facts", 10**5, "--batch", 10**5, "--negatives", 25_000),
+            *("--sweep", "entities", "--sweep", "negatives"),
+        ),
+        "--sweep negatives goes to negatives 100000: this needs at least",
+    ),
     "space": (("--signature", "Z3"), "'Z'"),
     "nothing to vary": (("--negatives", 0, "--sweep", "negatives"), "--negatives"),
     "unknown sweep": (("--sweep", "facts"), "'facts'"),
@@ -78,12 +97,24 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_named_before_anything_is_measured(golde: Golde, mistake: str) -> None:
+def test_a_mistake_is_named_before_anything_is_measured(
+    golde: Golde, mistake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("golde.benchmark.memory.memory_of", lambda device: 400 * 10**9)
+    monkeypatch.setattr(
+        "golde.benchmark.compare.Comparison.measure", lambda *_: pytest.fail("measured")
+    )
     arguments, named = MISTAKES[mistake]
     result = golde("bench", *TINY, *arguments)
     assert result.exit_code == 2, result.output
     assert named in result.stderr
     assert result.stdout == ""
+
+
+def test_many_facts_are_announced(golde: Golde, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert golde("bench", *TINY).stderr == ""
+    monkeypatch.setattr("golde.benchmark.compare.MANY_FACTS", 200)
+    assert "drawing and sorting 200 random facts" in golde("bench", *TINY).stderr
 
 
 def test_sweeps_are_those_there_are() -> None:

@@ -46,6 +46,7 @@ def test_figures_of_a_sample_are_shown_as_such(
     trained = golde("train", facts, "--out", tmp_path, *small, *few)
     assert "on 2 of 10 facts" in trained.stdout
     shown = golde("show", tmp_path).stdout
+    assert max(map(len, shown.splitlines())) <= 80
     assert re.search(r"^valid\+sample +2 of 10 ", shown, re.MULTILINE)
     assert golde("evaluate", tmp_path, "--split", "valid").exit_code == 0
     shown = golde("show", tmp_path).stdout
@@ -58,8 +59,7 @@ def test_evaluate_for_people_fits_80_columns(golde: Golde, run: Path) -> None:
     assert "self-filter ON" in result.stdout
     assert "H@2" in result.stdout
     assert "popularity" in result.stdout
-    tables = result.stdout.split("\n\n", 1)[1]  # after the protocol card
-    assert max(map(len, tables.splitlines())) <= 80
+    assert max(map(len, result.stdout.splitlines())) <= 80
     assert "popularity" not in golde("evaluate", run, "--no-baselines").stdout
 
 
@@ -151,6 +151,40 @@ def test_ctrl_c_keeps_a_checkpoint_and_resume_needs_nothing_but_the_folder(
     assert whole == halves
 
 
+def test_what_is_left_to_train_is_shown_as_a_clock() -> None:
+    def left(seconds: float) -> str:
+        return train_command._state(Report(1, 2, 0.5, 9.0, seconds, None, False))
+
+    assert left(59.6).endswith(" 1:00 left")
+    assert left(3599.0).endswith(" 59:59 left")
+    assert left(2 * 3600 + 65.0).endswith(" 2:01:05 left")
+
+
+def test_a_graph_too_small_to_hold_facts_out_has_another_way_on(
+    golde: Golde, small: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "few.tsv").write_text("a\tr\tb\nb\tr\tc\nc\tr\ta\n", encoding="utf-8")
+    out = tmp_path / "run"
+    few = (*small, "--set", "training.steps=5")
+    trained = golde("train", tmp_path / "few.tsv", "--out", out, *few)
+    assert "3 facts are too few" in trained.stderr
+    assert f"golde complete {out}\n" in trained.stdout
+    ranked = golde("evaluate", out)
+    assert ranked.exit_code == 2
+    assert "the test split is empty" in ranked.stderr
+    assert "--test SIZE" in ranked.stderr
+    assert "evaluate" not in golde("show", out).stdout
+
+
+def test_of_a_run_to_resume_the_setting_that_was_given_differs(golde: Golde, run: Path) -> None:
+    """Not those that are no defaults in the run."""
+    other = golde("train", "--resume", "--out", run, "--set", "training.learning_rate=0.5")
+    assert other.exit_code == 2
+    assert "(training.learning_rate is 0.01 there and 0.5 here)" in other.stderr
+    same = golde("train", "--resume", "--out", run, "--set", "training.steps=600")
+    assert same.exit_code == 0, same.stderr
+
+
 def test_data_is_listed_and_described(golde: Golde, facts: Path, tmp_path: Path) -> None:
     sets = {one["name"]: one for one in json.loads(golde("data", "list", "--json").stdout)}
     assert sets["world"]["status"] == "shipped"
@@ -159,4 +193,4 @@ def test_data_is_listed_and_described(golde: Golde, facts: Path, tmp_path: Path)
     assert (found["entities"], found["facts"]["test"]) == (26, 7)
     shown = golde("data", "describe", facts).stdout
     assert "opposite (" in shown
-    assert max(map(len, shown.splitlines())) <= 82  # the digest with its heading
+    assert max(map(len, shown.splitlines())) <= 80

@@ -57,6 +57,14 @@ def test_too_few_facts_to_hold_out() -> None:
         split_facts(star, valid=2, test=2)
 
 
+def test_a_fraction_that_comes_to_nothing_is_noted() -> None:
+    splits, notes = split_facts(FACTS[:3], valid=0.1, test=0.1)
+    assert len(splits["train"]) == 3
+    assert notes == ["3 facts are too few for the fractions held out, so valid and test are empty"]
+    assert "so test is empty" in split_facts(FACTS, valid=0.2, test=1e-6)[1][0]
+    assert split_facts(FACTS[:3], valid=0.0, test=0)[1] == []
+
+
 @pytest.mark.parametrize("size", [-1, 1.0, 1.5, len(FACTS)])
 def test_a_size_out_of_range(size: float) -> None:
     with pytest.raises(GoldeError, match=f"valid size is {size}; give a fraction"):

@@ -188,6 +188,8 @@ def test_an_empty_batch_has_no_scores() -> None:
     [
         ({"signature": "P4x2", "weights": {"Q": 0.5}}, "weights: Q is not in the signature"),
         ({"signature": "P4x2", "block": 3}, "block = 3"),
+        ({"signature": "P4x2", "curvature": "scale"}, "curvature = 'scale' does nothing .* Q9x8"),
+        ({"signature": "E4 P4x2", "boost_left": True}, "boost_left does nothing .*leave it out"),
         ({}, "signature is empty"),
     ],
 )

@@ -30,8 +30,10 @@ def run(tmp_path: Path) -> RunFolder:
     return RunFolder(tmp_path)
 
 
-def refused(run: RunFolder, problem: str) -> None:
-    with pytest.raises(RunError, match=rf"checkpoint\.safetensors: .*{problem}"):
+def refused(
+    run: RunFolder, problem: str, fix: str = "remove it to start from the beginning"
+) -> None:
+    with pytest.raises(RunError, match=rf"checkpoint\.safetensors: .*{problem}.*; {fix}"):
         train(ring(), run.path, quick(), resume=True)
 
 
@@ -58,7 +60,7 @@ def test_a_file_of_something_else(run: RunFolder) -> None:
 @pytest.mark.parametrize("metadata", [None, {"json": "{half"}, {"json": "[1]"}], ids=str)
 def test_damaged_metadata(run: RunFolder, metadata: dict[str, str] | None) -> None:
     save_file({"x": torch.zeros(1)}, run.checkpoint, metadata)
-    refused(run, "")
+    refused(run, "", "(remove it|resume as the run was started)")
 
 
 def drop(name: str) -> Callable[[dict[str, Tensor], dict[str, Any]], None]:
@@ -71,6 +73,13 @@ def drop(name: str) -> Callable[[dict[str, Tensor], dict[str, Any]], None]:
 def reshape(name: str) -> Callable[[dict[str, Tensor], dict[str, Any]], None]:
     def change(tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
         tensors[name] = torch.zeros(2, 2)
+
+    return change
+
+
+def add(name: str, tensor: Tensor) -> Callable[[dict[str, Tensor], dict[str, Any]], None]:
+    def change(tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
+        tensors[name] = tensor
 
     return change
 
@@ -97,12 +106,60 @@ def progress(**changes: Any) -> Callable[[dict[str, Tensor], dict[str, Any]], No
         (progress(step="6"), "does not say where"),
         (progress(pace=3), "does not say where"),
         (lambda tensors, metadata: metadata.update(progress=[]), "does not say where"),
-        (lambda tensors, metadata: metadata.pop("digest"), "other data, settings"),
+        (progress(step=True), "does not say where"),
     ],
 )
 def test_a_checkpoint_that_lacks_something(run: RunFolder, change: Any, problem: str) -> None:
     rewrite(run, change)
     refused(run, problem)
+
+
+def test_a_checkpoint_of_who_knows_what(run: RunFolder) -> None:
+    rewrite(run, lambda tensors, metadata: metadata.pop("digest"))
+    refused(run, "other data, settings", "resume as the run was started")
+
+
+@pytest.mark.parametrize(
+    "name", ["model/extra", "best/extra", "optimiser/entity/extra", "optimiser/extra/step", "x"]
+)
+def test_a_checkpoint_that_holds_more(run: RunFolder, name: str) -> None:
+    rewrite(run, add(name, torch.zeros(2)))
+    refused(run, f"{name} is none of this run's tensors")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (progress(step=-3), "progress.step is -3, which cannot be in 12 steps"),
+        (progress(step=13), "progress.step is 13"),
+        (progress(step=0), "progress.best_step is 4, which cannot be after step 0"),
+        (progress(step=0, best_step=0, validations=[]), "best/.* is none of this run's"),
+        (progress(best_step=7), "progress.best_step is 7"),
+        (progress(best_mrr=float("nan")), "progress.best_mrr is nan"),
+        (progress(worse=-1), "progress.worse is -1"),
+        (progress(seconds=-1.0), "progress.seconds is -1.0"),
+        (progress(validations=[3]), r"progress.validations is \[3\]"),
+        (progress(validations=[{"step": 9, "mrr": 0.5}]), "progress.validations is .*9"),
+        (add("model/entity", torch.ones(20, 12).int()), "model/entity is of torch.int32"),
+        (add("optimiser/entity/exp_avg", torch.ones(20, 12).double()), "is of torch.float64"),
+        (
+            add("model/entity", torch.full((20, 12), torch.nan)),
+            "model/entity holds what is no number",
+        ),
+    ],
+)
+def test_a_checkpoint_that_cannot_be(run: RunFolder, change: Any, problem: str) -> None:
+    rewrite(run, change)
+    refused(run, problem)
+
+
+def test_parameters_without_numbers_have_a_place_too(tmp_path: Path) -> None:
+    """One reflection fewer than the one there is."""
+    config = quick({"signature": "E1x2 P3x2", "reflections": "k-1"}, validate_every=0)
+    steps = iter(range(1, 7))
+    with pytest.raises(StoppedError):
+        train(ring(), tmp_path, config, should_stop=lambda: next(steps) == 6)
+    assert train(ring(), tmp_path, config, resume=True).about()["finished"]
 
 
 def test_a_checkpoint_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -141,10 +141,11 @@ def test_a_kill_between_checkpoints_loses_only_what_came_after(tmp_path: Path) -
     with (out / "log.jsonl").open("a") as log:
         log.write('{"step": 8, "validation_mrr": 0.9}\n{"step": 10, "los')
     partial(out / "checkpoint.safetensors").write_bytes(b"half")
+    (out / ".tmpUKhjfr").write_bytes(b"half")
     (out / "model.safetensors").write_bytes(b"half")
     folder = train(ring(), out, config, resume=True)
     assert outcome(folder) == expected
-    assert not list(out.glob("*.partial"))
+    assert not [*out.glob("*.partial"), *out.glob(".tmp*")]
 
 
 def test_resume_without_a_checkpoint_starts_from_the_beginning(tmp_path: Path) -> None:
@@ -158,7 +159,9 @@ def test_resume_without_a_checkpoint_starts_from_the_beginning(tmp_path: Path) -
     cut_short.mkdir()
     (cut_short / "vocabulary.json").write_text("{")
     (cut_short / "graph.safetensors.partial").write_bytes(b"")
+    (cut_short / ".tmpUKhjfr").write_bytes(b"half")  # as safetensors names it
     assert outcome(train(ring(), cut_short, config, resume=True)) == expected
+    assert not list(cut_short.glob(".tmp*"))
 
 
 def test_a_finished_run_is_left_alone(tmp_path: Path) -> None:
@@ -182,7 +185,7 @@ def test_an_existing_run_is_not_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("resume", [False, True])
-@pytest.mark.parametrize("name", ["thesis.docx", "config.toml"])
+@pytest.mark.parametrize("name", ["thesis.docx", "config.toml", ".tmpUKhjfr"])
 def test_a_folder_of_something_else_is_not_touched(name: str, resume: bool, tmp_path: Path) -> None:
     (tmp_path / name).write_text("# mine")
     with pytest.raises(RunError, match="not empty and holds no run"):
@@ -198,8 +201,9 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
 
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     stopped(tmp_path, quick(), 3)
-    with pytest.raises(ConfigError, match=r"training.learning_rate is 0.02 there and 0.5 here"):
-        train(ring(), tmp_path, quick(learning_rate=0.5), resume=True)
+    learning, seed = "training.learning_rate is 0.02 there and 0.5 here", "training.seed is 0 there"
+    with pytest.raises(ConfigError, match=rf"{learning}, {seed} and 1 here\)"):
+        train(ring(), tmp_path, quick(learning_rate=0.5, seed=1), resume=True)
 
 
 def test_no_settings_are_those_it_was_started_with(tmp_path: Path) -> None:

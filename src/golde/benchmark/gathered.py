@@ -36,10 +36,10 @@ class Gathered:
 
     @staticmethod
     def comparable(task: Task) -> Task:
-        """As many negatives, none of them the query's own entity, and the usual Adam whatever was asked."""
+        """As many negatives if there are, none of them the query's own entity, and the usual Adam always."""
         others = [s for s in task.settings if not s.startswith("training.optimiser=")]
         alike = replace(task, settings=(*others, "training.query_as_negative=false"))
-        return alike.at(task.size._replace(negatives=NEGATIVES))
+        return alike.at(task.size._replace(negatives=min(NEGATIVES, task.size.entities)))
 
     def __call__(self, number: int) -> Outcome:
         self.sampler.seek(number)

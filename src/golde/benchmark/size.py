@@ -53,6 +53,11 @@ def check(size: Size) -> None:
             f"--batch {size.batch} is more than the {2 * size.facts:,} queries that {size.facts:,} facts "
             "make; lower it, or give more --facts"
         )
+    if size.negatives > size.entities:
+        raise ConfigError(
+            f"--negatives {size.negatives} is more than the {size.entities:,} entities; "
+            "lower it (0: all of them), or give more --entities"
+        )
 
 
 def growth(size: Size, dimension: str) -> dict[str, Size]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 
@@ -36,10 +36,9 @@ class Task:
         usual = (f"model.signature={self.size.signature}", f"model.margin={MARGIN}")
         return Config.load(overrides=[*usual, *self.settings])
 
-    @cached_property
+    @property
     def graph(self) -> KnowledgeGraph:
-        size = self.size
-        return random_graph(size.entities, size.relations, size.facts, held_out=0.0, seed=SEED)
+        return _graph(self.size.entities, self.size.relations, self.size.facts)
 
     @cached_property
     def _samplers(self) -> dict[bool, Sampler]:
@@ -77,3 +76,8 @@ class Task:
     def at(self, size: Size) -> Task:
         """The same at another size."""
         return replace(self, size=size)
+
+
+@lru_cache(maxsize=1)  # most tasks that follow one another differ in something else
+def _graph(entities: int, relations: int, facts: int) -> KnowledgeGraph:
+    return random_graph(entities, relations, facts, held_out=0.0, seed=SEED)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from golde.cli import options
-from golde.cli.output import bar, complain, say, say_json, say_points, say_table
+from golde.cli.output import bar, complain, note, say, say_json, say_points, say_table
 from golde.errors import GoldeError
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ def bench(
             repeats=repeats or REPEATS[place.type],
             sweeps=[one.value for one in dict.fromkeys(sweep or [])],
             progress=progress,
+            tell=note,
         )
     if out is not None:
         write_json(out, found)

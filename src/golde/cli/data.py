@@ -106,7 +106,7 @@ def _print(found: dict[str, Any]) -> None:
                 "overlap",
                 ", ".join(f"{pair}: {count:,}" for pair, count in overlap.items()) or "none",
             ),
-            ("unseen in train", "; ".join(unseen) or "none"),
+            ("not in train", "; ".join(unseen) or "none"),
             (
                 "categories",
                 ", ".join(f"{name}: {count}" for name, count in found["categories"].items()),

@@ -52,7 +52,7 @@ def show(run: options.Run, json: options.Json = False) -> None:
     if metrics:
         say()
         _print_metrics(metrics)
-    elif about["finished"]:
+    elif about["finished"] and about["test"]:
         say(f"\nNot evaluated yet: golde evaluate {run}")
 
 
@@ -76,7 +76,7 @@ def export(
 def _graph(about: dict[str, Any]) -> str:
     facts = " + ".join(f"{about[split]:,} {split}" for split in ("train", "valid", "test"))
     sizes = f"{about['entities']:,} entities, {about['relations']:,} relations"
-    return f"{about['graph']}: {sizes}, {facts} facts"
+    return f"{about['graph']}: {sizes}\n{facts} facts"
 
 
 def _machine(found: dict[str, Any]) -> str:

@@ -73,9 +73,8 @@ def train(
     if track:
         summary_writer()  # before a large graph is read, should it be missing
     started = RunFolder(out).exists()
-    settings = _settings(config, preset, numbers, set_ or [])
-    if resume and started and settings is None:
-        settings = RunFolder(out).config()
+    stored = RunFolder(out).config() if resume and started else None
+    settings = _settings(config, preset, numbers, set_ or [], stored)
     if threads is not None:
         import torch
 
@@ -104,7 +103,7 @@ def train(
     except StoppedError as stopped:
         stop_message(stopped, out)
         raise typer.Exit(130) from None
-    say_points([*outcome(folder), ("next", f"golde evaluate {out}")])
+    say_points([*outcome(folder), ("next", _next_command(folder))])
 
 
 def stop_message(stopped: Exception, out: Path) -> None:
@@ -152,6 +151,16 @@ def outcome(folder: RunFolder) -> list[tuple[str, str]]:
     return points + [("validation", f"MRR {mrr:.3f}{on}") for mrr in scores]
 
 
+def _next_command(folder: RunFolder) -> str:
+    """What to do with a trained run: rank what was held out, if anything was."""
+    about = folder.about()
+    if about["test"]:
+        return f"golde evaluate {folder.path}"
+    if about["valid"]:
+        return f"golde evaluate {folder.path} --split valid"
+    return f"golde complete {folder.path}"
+
+
 @contextmanager
 def watching() -> Iterator[Watcher]:
     """Shows how training gets on: a bar in a terminal, a line every tenth of the way elsewhere."""
@@ -171,7 +180,7 @@ def watching() -> Iterator[Watcher]:
         return
     from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = BarColumn(None), TextColumn("{task.completed}/{task.total}  {task.fields[state]}")
+    columns = BarColumn(None), TextColumn("{task.completed:,}/{task.total:,}  {task.fields[state]}")
     with Progress(*columns, console=screen, transient=True, expand=True) as progress:
         task = progress.add_task("training", total=None, state="starting", visible=False)
 
@@ -189,7 +198,9 @@ def watching() -> Iterator[Watcher]:
 
 def _state(report: Any) -> str:
     seconds = round(report.seconds_left)
-    left = f"{seconds // 60}:{seconds % 60:02}"
+    left = f"{seconds // 60 % 60}:{seconds % 60:02}"
+    if seconds >= 3600:
+        left = f"{seconds // 3600}:{left:0>5}"
     mrr = "" if report.mrr is None else f"  MRR {report.mrr:.3f}"
     return f"loss {report.loss:.4f}  {report.queries_per_second:,.0f} queries/s  {left} left{mrr}"
 
@@ -215,21 +226,23 @@ def stopping() -> Iterator[Callable[[], bool]]:
 
 
 def _settings(
-    path: Path | None, preset: str | None, numbers: int | None, overrides: list[str]
-) -> Config | None:
-    """File, then preset, then single settings, the later ones on top; None if nothing is given."""
+    path: Path | None,
+    preset: str | None,
+    numbers: int | None,
+    overrides: list[str],
+    stored: Config | None,
+) -> Config:
+    """Those of a run to go on with, then file, preset and single settings, the later ones on top."""
     from golde.config import Config
     from golde.models.presets import preset as find_preset
 
     if numbers is not None and preset is None:
         preset = "golde"
-    if path is None and preset is None and not overrides:
-        return None
     if preset is not None:
         space = find_preset(preset, NUMBERS if numbers is None else numbers)
         chosen = space.model_dump(exclude_unset=True)
         overrides = [*(f"model.{key}={_toml(value)}" for key, value in chosen.items()), *overrides]
-    return Config.load(path, overrides)
+    return Config.load(path, overrides, base=stored)
 
 
 def _toml(value: str | bool | int) -> str:

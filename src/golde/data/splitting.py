@@ -18,7 +18,7 @@ def split_facts(
     least one fact in train: of the facts in random order, those with a name that occurs only once
     set in front, the first of each entity and of each relation stays, and the held-out ones are
     taken from the others. Where these are too few, fractions shrink in proportion and a note says
-    so; counts are an error.
+    so; counts are an error. A fraction that comes to nothing has a note as well.
     """
     total = len(triples)
     wanted = {"valid": _size("valid", valid, total), "test": _size("test", test, total)}
@@ -38,6 +38,13 @@ def split_facts(
         wanted["valid"] = wanted["valid"] * len(free) // asked
         wanted["test"] = len(free) - wanted["valid"]
         notes.append(f"only {found}, not the {asked} asked for")
+    elif none := [
+        split for split, size in (("valid", valid), ("test", test)) if size and not wanted[split]
+    ]:
+        notes.append(
+            f"{total} facts are too few for the fractions held out, so {' and '.join(none)} "
+            f"{'is' if len(none) == 1 else 'are'} empty"
+        )
 
     cut = np.cumsum(list(wanted.values()))
     held = dict(zip(wanted, np.split(free[: cut[-1]], cut[:-1]), strict=True))

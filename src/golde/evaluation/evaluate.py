@@ -114,7 +114,9 @@ def evaluate(
     """
     triples = graph.split(split) if triples is None else triples
     if not len(triples):
-        raise EvaluationError(f"{graph.name}: the {split} split is empty, there is nothing to rank")
+        raise EvaluationError(
+            f"{graph.name}: the {split} split is empty, there is nothing to rank; {_ways_out(graph, split)}"
+        )
     hits = checked_hits(hits)
     rivals: dict[str, Scorer] = {}
     if baselines:
@@ -147,6 +149,15 @@ def evaluate(
         optimistic=_sides(ranks, ranks.optimistic, hits) if tied else None,
         pessimistic=_sides(ranks, ranks.pessimistic, hits) if tied else None,
         baselines={name: _sides(one, one.realistic, hits) for name, one in others.items()},
+    )
+
+
+def _ways_out(graph: KnowledgeGraph, split: str) -> str:
+    """What to do where a split is empty."""
+    others = [other for other in ("test", "valid") if other != split and len(graph.split(other))]
+    return "".join(f"rank the {other} split (--split {other}), or " for other in others) + (
+        f"train on more facts (of a single file, --{split} SIZE holds some out) or on a folder with a "
+        f"{split} file"
     )
 
 

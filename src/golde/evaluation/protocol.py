@@ -66,21 +66,21 @@ class Protocol:
 
     def card(self) -> list[str]:
         """The same in words, one line a point."""
-        ranked = f"{self.triples:,}"
-        if self.triples < self.split_triples:
-            ranked += f" of {self.split_triples:,}"
+        ranked = "" if self.triples == self.split_triples else f"{self.triples:,} of "
+        ranked += _counted(self.split_triples, f"{self.split} triple")
         lines = [
-            f"ranked      {ranked} {self.split} triples of {self.graph}, "
-            f"sides {' and '.join(self.sides)}, {self.candidates:,} candidates each",
+            f"ranked      {ranked} of {self.graph}",
+            f"candidates  {self.candidates:,} for each {' and each '.join(self.sides)}, all entities",
             f"filter      no candidate makes another known fact of {', '.join(self.filter)}",
             "self-filter "
             + (
-                "ON: the query's own entity is no candidate (not the standard protocol)"
+                "ON (not the standard): the query's own entity is no candidate"
                 if self.self_filter
                 else "off: the query's own entity is a candidate like any other"
             ),
             f"ties        {self.ties}: a tied answer gets the mean of the ranks it could have",
-            f"unseen      {self.unseen:,} triples with an entity absent from train, ranked all the same",
+            f"unseen      {_counted(self.unseen, 'triple')} with an entity absent from train, "
+            "ranked all the same",
         ]
         if self.resamples:
             lines.append(
@@ -88,3 +88,7 @@ class Protocol:
                 f"{self.resamples:,} resamples, seed {self.seed}"
             )
         return lines
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'s' * (count != 1)}"

@@ -49,6 +49,7 @@ class GoldE(nn.Module):
         self.margin = DEFAULT_MARGIN if config.margin is None else config.margin
         self.compiled = False  # the pointwise work of scoring; set by who knows that it pays
         self.signature = Signature.parse(config.signature or "")
+        _refuse_idle_settings(config, self.signature)
         generator = torch.Generator().manual_seed(seed)
         rows = 2 * relations if config.reciprocal else relations
         scale = config.init_scale or initial_scale(self.signature, self.margin)
@@ -66,12 +67,6 @@ class GoldE(nn.Module):
                 kind = ScaledHyperbolic if config.curvature == "scale" else Hyperbolic
             self.groups.append(
                 kind(term.dimension, term.count, rows, scale=scale, generator=generator, **options)
-            )
-        unused = sorted(set(config.weights) - {term.letter for term in self.signature})
-        if unused:
-            raise ConfigError(
-                f"model.weights: {', '.join(unused)} is not in the signature {str(self.signature)!r}; "
-                "weigh the letters that are"
             )
         self.weights = [config.weights.get(term.letter, 1.0) for term in self.signature]
         if config.bias:
@@ -272,6 +267,26 @@ class GoldE(nn.Module):
             part.unflatten(-1, (term.count, term.numbers))
             for part, term in zip(rows.split(sizes, -1), self.signature, strict=True)
         ]
+
+
+def _refuse_idle_settings(config: ModelConfig, signature: Signature) -> None:
+    """Settings of geometries that the signature lacks would change nothing."""
+    letters = {term.letter for term in signature}
+    if unused := sorted(set(config.weights) - letters):
+        raise ConfigError(
+            f"model.weights: {', '.join(unused)} is not in the signature {str(signature)!r}; "
+            "weigh the letters that are"
+        )
+    hyperbolic = {
+        "curvature = 'scale'": config.curvature == "scale",
+        "boost_left": config.boost_left,
+    }
+    for setting, given in hyperbolic.items():
+        if given and Hyperbolic.letter not in letters:
+            raise ConfigError(
+                f"model.{setting} does nothing without a hyperbolic component, and the signature "
+                f"{str(signature)!r} has none; leave it out, or add components such as Q9x8"
+            )
 
 
 def initial_scale(signature: Signature, margin: float) -> float:

@@ -15,10 +15,21 @@ from torch import Tensor
 
 from golde.errors import RunError
 
+RESTORE = "check its rights, restore it from a copy of the run, or train again with another --out"
+"""What to do about a damaged file of a run."""
+
+_TEMPORARY = ".tmp??????"
+"""Where safetensors writes what it then moves to ``partial``, in the same folder; a kill leaves it behind."""
+
 
 def partial(path: Path) -> Path:
     """Where the next content of ``path`` is written until it is complete."""
     return path.with_name(path.name + ".partial")
+
+
+def leftovers(folder: Path) -> set[Path]:
+    """Files that a library was writing in a folder when its process was killed."""
+    return {path for path in folder.glob(_TEMPORARY) if path.is_file()}
 
 
 def refuse_what_is_no_file(path: Path) -> None:
@@ -61,14 +72,14 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """JSON written by ``write_json``."""
+def read_json(path: Path, *, fix: str = RESTORE) -> dict[str, Any]:
+    """JSON written by ``write_json``; ``fix`` is what the error advises if it cannot be read."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise RunError(f"{path}: cannot be read: {error}") from None
+        raise RunError(f"{path}: cannot be read: {error}; {fix}") from None
     if not isinstance(content, dict):
-        raise RunError(f"{path}: holds no JSON object; the run folder is damaged")
+        raise RunError(f"{path}: holds no JSON object; {fix}")
     return content
 
 
@@ -85,8 +96,8 @@ def write_tensors(
         new.chmod(mode)
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and metadata of a file written by ``write_tensors``, on the CPU."""
+def read_tensors(path: Path, *, fix: str = RESTORE) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and metadata of a file written by ``write_tensors``, on the CPU; ``fix`` as for JSON."""
     try:
         with path.open("rb"):  # safetensors takes a file it may not read for a missing one
             pass
@@ -95,7 +106,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
             metadata = json.loads((file.metadata() or {}).get("json", "{}"))
     except (OSError, SafetensorError, json.JSONDecodeError) as error:
-        raise RunError(f"{path}: cannot be read: {error}") from None
+        raise RunError(f"{path}: cannot be read: {error}; {fix}") from None
     if not isinstance(metadata, dict):
-        raise RunError(f"{path}: its metadata is no JSON object; the file is damaged")
+        raise RunError(f"{path}: its metadata is no JSON object; {fix}")
     return tensors, metadata

@@ -28,6 +28,8 @@ from golde.data.vocabulary import Vocabulary
 from golde.errors import ConfigError, GoldeError, RunError
 from golde.models import GoldE
 from golde.runs.atomic import (
+    RESTORE,
+    leftovers,
     partial,
     read_json,
     read_tensors,
@@ -39,6 +41,7 @@ from golde.runs.lock import locked
 
 FORMAT_VERSION = 1
 
+_EVALUATE_AGAIN = "check its rights, or remove it and evaluate again"
 _LOCK = "run.lock"
 _WRITTEN_FIRST = ("vocabulary.json", "graph.safetensors", "config.toml", "run.json")  # in order
 _FILES = (
@@ -106,7 +109,13 @@ class RunFolder:
         names.discard(_LOCK)
         ours = [(name, partial(Path(name)).name) for name in _WRITTEN_FIRST]
         started = not names.isdisjoint(ours[0])  # a lone config.toml is somebody's
-        return bool(names) and not (started and names <= {n for pair in ours for n in pair})
+        known = {n for pair in ours for n in pair} | {path.name for path in leftovers(self.path)}
+        return bool(names) and not (started and names <= known)
+
+    def remove_leftovers(self) -> None:
+        """Remove what a killed process left half written under names that nobody will write to again."""
+        for path in leftovers(self.path):
+            path.unlink(missing_ok=True)
 
     def exists(self) -> bool:
         """Whether a run was started here."""
@@ -134,8 +143,7 @@ class RunFolder:
         for key, kind in wanted.items():
             if type(about.get(key)) is not kind:  # true is an int as well
                 raise RunError(
-                    f"{self.path / 'run.json'}: {key!r} is missing or no {kind.__name__}; "
-                    "the run folder is damaged"
+                    f"{self.path / 'run.json'}: {key!r} is missing or no {kind.__name__}; {RESTORE}"
                 )
         return about
 
@@ -148,7 +156,7 @@ class RunFolder:
         try:
             return Config.load(self.path / "config.toml")
         except ConfigError as error:  # its message names the file
-            raise RunError(f"{error}; the run folder is damaged") from None
+            raise RunError(f"{error}; {RESTORE}") from None
 
     def graph(self) -> KnowledgeGraph:
         """The graph the run was trained on."""
@@ -173,10 +181,10 @@ class RunFolder:
         """The trained model, on any device whatever it was trained on."""
         about, config = self.about(), self.config()
         path = self.path / "model.safetensors"
-        if not path.is_file():
+        if not about["finished"]:
             raise RunError(
-                f"{self.path}: training has not finished (model.safetensors is missing); "
-                "go on with 'golde train … --resume'"
+                f"{self.path}: training has not finished; "
+                f"go on with 'golde train --resume --out {self.path}'"
             )
         tensors, _ = read_tensors(path)
         try:
@@ -184,7 +192,8 @@ class RunFolder:
             model = model.to(getattr(torch, config.training.precision))
             model.load_state_dict(tensors)
         except (ConfigError, RuntimeError) as error:
-            raise RunError(f"{path}: does not fit config.toml: {error}") from None
+            words = " ".join(str(error).split())
+            raise RunError(f"{path}: does not fit config.toml: {words}; {RESTORE}") from None
         return model.to(device).eval()
 
     def drop_checkpoint(self) -> None:
@@ -203,13 +212,12 @@ class RunFolder:
     def save_metrics(self, key: str, figures: dict[str, Any]) -> None:
         """Store figures under the key of their protocol, beside those already there."""
         path = self.path / "metrics.json"
-        known = read_json(path) if path.is_file() else {}
-        write_json(path, {**known, key: figures})
+        write_json(path, {**self.metrics(), key: figures})
 
     def metrics(self) -> dict[str, Any]:
         """All stored figures, by the key of their protocol."""
         path = self.path / "metrics.json"
-        return read_json(path) if path.is_file() else {}
+        return read_json(path, fix=_EVALUATE_AGAIN) if path.is_file() else {}
 
     def _write_graph(self, graph: KnowledgeGraph) -> None:
         write_json(
@@ -228,11 +236,11 @@ def _vocabulary(path: Path, names: object, kind: str, count: int) -> Vocabulary:
         or len(names) != count
         or not all(isinstance(n, str) for n in names)
     ):
-        raise RunError(f"{path}: does not list {count} {kind} names; the run folder is damaged")
+        raise RunError(f"{path}: does not list {count} {kind} names; {RESTORE}")
     try:
         return Vocabulary(names, kind)
     except GoldeError as error:
-        raise RunError(f"{path}: {error}; the run folder is damaged") from None
+        raise RunError(f"{path}: {error}; {RESTORE}") from None
 
 
 def _facts(path: Path, split: str, triples: Tensor | None, limits: Tensor) -> Tensor:
@@ -246,6 +254,4 @@ def _facts(path: Path, split: str, triples: Tensor | None, limits: Tensor) -> Te
         triples = triples.long()
         if ((triples >= 0) & (triples < limits)).all():
             return triples
-    raise RunError(
-        f"{path}: {split!r} does not hold facts as rows of three ids; the run folder is damaged"
-    )
+    raise RunError(f"{path}: {split!r} does not hold facts as rows of three ids; {RESTORE}")

@@ -6,10 +6,10 @@ schedule, the random state and the position in the data.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from golde.errors import RunError
@@ -17,7 +17,8 @@ from golde.models import GoldE
 from golde.runs.atomic import read_tensors, write_tensors
 from golde.training.update import Update
 
-_DAMAGED = "the file is damaged, remove it to start from the beginning"
+_FIX = "remove it to start from the beginning, or restore it from a copy"
+_DAMAGED = f"the file is damaged; {_FIX}"
 
 
 @dataclass
@@ -54,47 +55,88 @@ def load(
     path: Path, model: GoldE, update: Update, digest: str
 ) -> tuple[Progress, dict[str, Tensor] | None]:
     """Put a checkpoint back into the model and the optimiser."""
-    tensors, metadata = read_tensors(path)
+    tensors, metadata = read_tensors(path, fix=_FIX)
     if metadata.get("digest") != digest:
         raise RunError(
             f"{path}: was written for other data, settings or another kind of device; "
             "resume as the run was started, or start a new run folder"
         )
-    progress = _progress(path, metadata.get("progress"))
-    _check_shapes(path, tensors, model, progress)
+    progress = _progress(path, metadata.get("progress"), update.config.steps)
+    _check_tensors(path, tensors, model, progress)
     model.load_state_dict(_under("model/", tensors))
     states = {name: _under(f"optimiser/{name}/", tensors) for name, _ in model.named_parameters()}
     update.load({name: state for name, state in states.items() if state})
     return progress, _under("best/", tensors) or None
 
 
-def _progress(path: Path, values: object) -> Progress:
-    """The progress, once its fields are all there and of their types."""
+def _progress(path: Path, values: object, steps: int | None) -> Progress:
+    """The progress, once its fields are all there, of their types, and possible in so many steps."""
     fresh = asdict(Progress())
-    if (
+    if not (
         isinstance(values, dict)
         and values.keys() == fresh.keys()
-        and all(isinstance(values[key], type(value)) for key, value in fresh.items())
+        and all(type(values[key]) is type(value) for key, value in fresh.items())  # true is an int
     ):
-        return Progress(**values)
-    raise RunError(f"{path}: does not say where training stood; {_DAMAGED}")
+        raise RunError(f"{path}: does not say where training stood: {_DAMAGED}")
+    found = Progress(**values)
+    possible = {
+        "step": 0 <= found.step <= (math.inf if steps is None else steps),
+        "seconds": 0 <= found.seconds < math.inf,
+        "best_mrr": found.best_mrr <= 1,
+        "best_step": 0 <= found.best_step <= found.step,
+        "worse": 0 <= found.worse <= len(found.validations),
+        "validations": all(_is_validation(one, found.step) for one in found.validations),
+    }
+    for name, sound in possible.items():
+        if not sound:
+            rule = f"in {steps} steps" if name == "step" else f"after step {found.step}"
+            what = f"progress.{name} is {getattr(found, name)}, which cannot be {rule}"
+            raise RunError(f"{path}: {what}: {_DAMAGED}")
+    return found
 
 
-def _check_shapes(path: Path, tensors: dict[str, Tensor], model: GoldE, progress: Progress) -> None:
-    """Every tensor that training needs is there, in its shape."""
-    wanted = {}
+def _is_validation(entry: object, step: int) -> bool:
+    """Whether an entry is a step up to the present one with its MRR."""
+    return (
+        isinstance(entry, dict)
+        and entry.keys() == {"step", "mrr"}
+        and type(entry["step"]) is int
+        and 0 < entry["step"] <= step
+        and type(entry["mrr"]) is float
+    )
+
+
+def _check_tensors(
+    path: Path, tensors: dict[str, Tensor], model: GoldE, progress: Progress
+) -> None:
+    """Every tensor that training needs is there, of its shape and type, and no other is."""
+    known = set()
     for name, parameter in model.named_parameters():
-        wanted[f"model/{name}"] = parameter.shape
-        if progress.best_step:
-            wanted[f"best/{name}"] = parameter.shape
-        if progress.step and parameter.numel():  # no step ever touches an empty one
-            wanted[f"optimiser/{name}/step"] = torch.Size()
-            wanted[f"optimiser/{name}/exp_avg"] = parameter.shape
-            wanted[f"optimiser/{name}/exp_avg_sq"] = parameter.shape
-    for name, shape in wanted.items():
-        found = tuple(tensors[name].shape) if name in tensors else "missing"
-        if found != tuple(shape):
-            raise RunError(f"{path}: {name} is {found}, not {tuple(shape)}; {_DAMAGED}")
+        places = [f"model/{name}", *([f"best/{name}"] if progress.best_step else [])]
+        if progress.step:
+            moments = [f"optimiser/{name}/{key}" for key in ("step", "exp_avg", "exp_avg_sq")]
+            known.update(moments)
+            places += moments if parameter.numel() else []  # no step ever touches an empty one
+        for place in places:
+            if (problem := _problem(place, tensors.get(place), parameter)) is not None:
+                raise RunError(f"{path}: {place} {problem}: {_DAMAGED}")
+        known.update(places)
+    for place in tensors:
+        if place not in known:
+            raise RunError(f"{path}: {place} is none of this run's tensors: {_DAMAGED}")
+
+
+def _problem(place: str, found: Tensor | None, parameter: Tensor) -> str | None:
+    """What is wrong in words, where a tensor like the parameter or a count of its steps should be."""
+    if found is None:
+        return "is missing"
+    counts = place.startswith("optimiser/") and place.endswith("/step")
+    shape = () if counts else tuple(parameter.shape)
+    if tuple(found.shape) != shape:
+        return f"is {tuple(found.shape)}, not {shape}"
+    if found.dtype != parameter.dtype and not counts:
+        return f"is of {found.dtype}, not {parameter.dtype}"
+    return "holds what is no number" if found.isnan().any() else None
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from golde.config import Config
+from golde.config import Config, TrainingConfig
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, GoldeError, RunError
 from golde.evaluation.evaluate import evaluate, rank_triples
@@ -22,7 +22,7 @@ from golde.evaluation.ranking import CountingScorer, NonFiniteScoreError
 from golde.kernels.triton import has_triton
 from golde.models import GoldE
 from golde.runs import RunFolder
-from golde.runs.atomic import write_text
+from golde.runs.atomic import RESTORE, write_text
 from golde.runs.environment import environment
 from golde.training import checkpoint
 from golde.training.checkpoint import Progress
@@ -85,7 +85,8 @@ def train(
     # Before there is a folder: settings that make no model should not leave a run behind.
     entities, seed = len(graph.entities), config.training.seed
     with enough_memory(f"a model of {config.model.signature}"):
-        refuse_oversize(config, entities, len(graph.relations), place)
+        rows = _rows(config.training, len(graph.train), entities)
+        refuse_oversize(config, entities, len(graph.relations), place, rows=rows)
         model = GoldE(config.model, entities, len(graph.relations), seed=seed)
     model.compiled = compiles(config, entities, place)
     here = environment(place) | {"compiled": model.compiled}
@@ -122,6 +123,7 @@ def _open(
             raise RunError(
                 f"{folder.path}: the folder is not empty and holds no run; choose an empty or new one"
             )
+        folder.remove_leftovers()
         folder.create(config, graph, {"environment": here, "finished": False})
         return graph
     if not resume:
@@ -133,7 +135,7 @@ def _open(
     if stored != config:
         raise ConfigError(
             f"{folder.path}: was started with other settings ({_difference(stored, config)}); "
-            "resume with the same ones or choose another --out"
+            "resume without giving any, or choose another --out"
         )
     about = folder.about()
     if about["digest"] != graph.digest:
@@ -143,7 +145,10 @@ def _open(
         )
     graph = folder.graph()
     if about["digest"] != graph.digest:
-        raise RunError(f"{folder.path / 'graph.safetensors'}: is not the graph of this run")
+        raise RunError(
+            f"{folder.path / 'graph.safetensors'}: is not the graph of this run; {RESTORE}"
+        )
+    folder.remove_leftovers()
     before = about.get("resumed_in", [])
     if not about.get("finished") and here not in [about.get("environment"), *before]:
         folder.update_about(resumed_in=[*before, here])  # the end depends on it too
@@ -151,12 +156,14 @@ def _open(
 
 
 def _difference(stored: Config, given: Config) -> str:
-    for section, values in stored.model_dump().items():
-        for key, value in values.items():
-            other = given.model_dump()[section][key]
-            if value != other:
-                return f"{section}.{key} is {value!r} there and {other!r} here"
-    return "they differ"
+    """Every setting that differs, in words."""
+    there, here = stored.model_dump(), given.model_dump()
+    return ", ".join(
+        f"{section}.{key} is {value!r} there and {here[section][key]!r} here"
+        for section, values in there.items()
+        for key, value in values.items()
+        if value != here[section][key]
+    )
 
 
 class _Training:
@@ -381,6 +388,12 @@ def _sample(triples: Tensor, limit: int, seed: int) -> Tensor:
         return triples
     order = torch.randperm(len(triples), generator=torch.Generator().manual_seed(seed))
     return triples[order[:limit]]
+
+
+def _rows(settings: TrainingConfig, facts: int, entities: int) -> int:
+    """Of how many entities a step gathers the rows: queries, their answers and the candidates."""
+    queries, negatives = min(_set(settings.batch_size), 2 * facts), _set(settings.negatives)
+    return 2 * queries + (min(negatives, entities) or entities)
 
 
 def _identity(config: Config, graph: KnowledgeGraph, device: torch.device) -> str:

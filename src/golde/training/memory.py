@@ -12,6 +12,7 @@ import torch
 
 from golde.config import Config
 from golde.errors import ConfigError, GoldeError
+from golde.geometry import Signature
 from golde.models import GoldE
 from golde.training.row_adam import moves_rows
 
@@ -41,15 +42,14 @@ def enough_memory(what: str) -> Iterator[None]:
         ) from None
 
 
-def refuse_oversize(config: Config, entities: int, relations: int, device: torch.device) -> None:
+def refuse_oversize(
+    config: Config, entities: int, relations: int, device: torch.device, *, rows: int = 0
+) -> None:
     """An error, before anything is allocated, if the model cannot possibly be trained here.
 
-    A lower bound is compared: the parameters, their gradient and the two moments of Adam; of the entity
-    table no gradient where only drawn rows have one. What a batch takes comes on top.
+    ``rows`` is how many entities a step gathers: queries, answers and candidates.
     """
-    with torch.device("meta"):  # shapes alone
-        model = GoldE(config.model, entities, relations)
-    signature, there = model.signature, _memory(device)
+    signature, there = Signature.parse(config.model.signature or ""), memory_of(device)
     if there is None:
         if signature.numbers > MOST_NUMBERS:
             raise ConfigError(
@@ -57,9 +57,7 @@ def refuse_oversize(config: Config, entities: int, relations: int, device: torch
                 f"at most {MOST_NUMBERS:,} are possible here"
             )
         return
-    numbers = sum(math.prod(parameter.shape) for parameter in model.parameters())
-    without_gradient = model.entity.numel() if moves_rows(config.training, device) else 0
-    needed = (4 * numbers - without_gradient) * getattr(torch, config.training.precision).itemsize
+    needed = least_memory(config, entities, relations, device, rows=rows)
     if needed > there:
         raise ConfigError(
             f"model.signature = {str(signature)!r} needs at least {needed / 1e9:,.1f} GB to train on "
@@ -68,7 +66,29 @@ def refuse_oversize(config: Config, entities: int, relations: int, device: torch
         )
 
 
-def _memory(device: torch.device) -> int | None:
+def least_memory(
+    config: Config, entities: int, relations: int, device: torch.device, *, rows: int = 0
+) -> int:
+    """A lower bound of the bytes that training takes.
+
+    Beside parameters and the two moments of Adam there are, one after the other, what a step gathers and
+    the gradient of all parameters; of the entity table there is none where only drawn rows have one.
+    """
+    with torch.device("meta"):  # shapes alone
+        model = GoldE(config.model, entities, relations)
+    numbers = sum(math.prod(parameter.shape) for parameter in model.parameters())
+    without_gradient = model.entity.numel() if moves_rows(config.training, device) else 0
+    signature = model.signature
+    gathered = 2 * signature.numbers  # a row and its gradient
+    if (
+        device.type == "cpu"
+    ):  # a row, its core vectors (longer by a number or more each), their gradient
+        gathered = signature.numbers + 2 * (signature.numbers + signature.components)
+    kept = 3 * numbers + max(numbers - without_gradient, rows * gathered)
+    return int(kept * getattr(torch, config.training.precision).itemsize)
+
+
+def memory_of(device: torch.device) -> int | None:
     """Bytes of memory in all, if the system tells."""
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
