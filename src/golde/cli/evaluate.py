@@ -143,7 +143,9 @@ def label(name: str) -> str:
 
 def figure(name: str, value: float) -> str:
     """A figure with as many digits as mean something."""
-    return f"{value:,.1f}" if name == "mr" else f"{value:.3f}"
+    if name == "mr":
+        return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"
+    return f"{value:.3f}"
 
 
 def _with_interval(name: str, block: dict[str, Any]) -> str:

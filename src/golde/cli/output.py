@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+SHORT_WORDS = 8
+"""Letters that a column of words always has, if it has as many."""
+
 
 def complain(message: str) -> None:
     """One message about what went wrong."""
@@ -55,15 +58,17 @@ def say_points(points: Iterable[tuple[str, str]]) -> None:
 def say_table(headings: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> None:
     """A table and an empty line; ``align`` has a ``<`` for a column of words, ``>`` for figures.
 
-    Words are folded where the line is too short, figures never.
+    Words are folded where the line is too short, but not below ``SHORT_WORDS``, figures never.
     """
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True, pad_edge=False)
-    for heading, side in zip(headings, align, strict=True):
+    rows = list(rows)
+    for place, (heading, side) in enumerate(zip(headings, align, strict=True)):
         if side == "<":
-            table.add_column(heading, overflow="fold")
+            longest = max([len(heading), *(len(row[place]) for row in rows)])
+            table.add_column(heading, overflow="fold", min_width=min(longest, SHORT_WORDS))
         else:
             table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
