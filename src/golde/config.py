@@ -22,11 +22,26 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+OF_GOLDE = ("signature", "reflections", "block", "boost_left", "curvature", "weights")
+"""Settings of GoldE's geometry, which the baselines have none of."""
+
+OF_BASELINES = ("kind", "numbers")
+"""Settings that GoldE is not told in: what writes them knew it before there were other kinds."""
+
+
 class ModelConfig(_Section):
     """The space and the maps."""
 
+    kind: Literal["golde", "transe", "distmult", "complex"] = Field(
+        default="golde", description="GoldE, or a baseline: see [presets](presets.md#baselines)."
+    )
     signature: str | None = Field(
         default=None, description="Component spaces, such as `P8x8 Q9x8`; unset: from the graph."
+    )
+    numbers: int | None = Field(
+        default=None,
+        ge=1,
+        description="Numbers an entity of a baseline has; unset: from the graph.",
     )
     reflections: Literal["k", "k-1", "alternating"] = Field(
         default="k",
@@ -50,7 +65,8 @@ class ModelConfig(_Section):
         description="Parameters of their own for head queries; false: the inverse map (the paper).",
     )
     norm: Literal[1, 2] = Field(
-        default=1, description="The exponent l of each component's distance."
+        default=1,
+        description="The exponent l of each component's distance; for transe ℓ1 or ℓ2.",
     )
     weights: dict[str, Annotated[float, Field(gt=0)]] = Field(
         default_factory=dict, description="Weight of each geometry in the sum, such as {P = 0.5}."
@@ -64,8 +80,17 @@ class ModelConfig(_Section):
     init_scale: float | None = Field(
         default=None,
         gt=0,
-        description="Half-width of the uniform start; unset: from the signature.",
+        description="Half-width of the uniform start; unset: from the space.",
     )
+
+    @property
+    def space(self) -> str:
+        """The space in words: the signature, or the kind of a baseline and its size."""
+        return (
+            str(self.signature)
+            if self.kind == "golde"
+            else f"{self.kind} of {self.numbers} numbers"
+        )
 
 
 class TrainingConfig(_Section):
@@ -111,7 +136,9 @@ class TrainingConfig(_Section):
         default=0.05, ge=0, lt=1, description="Share of the steps that warm up linearly."
     )
     regulariser: Literal["none", "norm", "n3"] = Field(
-        default="none", description="Penalty on the entity rows of a step: mean ‖e‖, or mean Σ|e|³."
+        default="none",
+        description="Penalty on the entity rows of a step: mean ‖e‖, or mean Σ|e|³; for distmult and complex "
+        "(there of moduli) on the relations as well.",
     )
     regulariser_weight: float = Field(default=0.0, ge=0, description="Its weight λ.")
     gradient_clip: float = Field(
@@ -182,6 +209,7 @@ class Config(_Section):
             raise ConfigError(
                 f"{source}: {key} = {first['input']!r} is not valid: {message}"
             ) from None
+        refuse_foreign_settings(config.model, source)
         _refuse_idle_settings(config.training, source)
         return config
 
@@ -192,9 +220,14 @@ class Config(_Section):
             values[section].update(changes)
         return Config.from_dict(values)
 
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """By section, without those that are unset or belong to another kind of model."""
+        foreign = OF_BASELINES if self.model.kind == "golde" else OF_GOLDE
+        return self.model_dump(exclude_none=True, exclude={"model": set(foreign)})
+
     def to_toml(self) -> str:
-        """TOML text; settings that are unset are left out."""
-        return tomli_w.dumps(self.model_dump(exclude_none=True))
+        """The settings as TOML text."""
+        return tomli_w.dumps(self.settings())
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -240,6 +273,25 @@ def _refuse_unknown_keys(values: dict[str, Any], source: str) -> None:
                     f"{source}: unknown key '{section}.{key}'"
                     f"{_closest(f'{section}.{key}', everywhere)}"
                 )
+
+
+def refuse_foreign_settings(model: ModelConfig, source: str = "settings") -> None:
+    """A setting that belongs to another kind of model would do nothing."""
+    kind = model.kind
+    foreign = ("numbers",) if kind == "golde" else OF_GOLDE
+    if kind in ("distmult", "complex"):
+        foreign = (*foreign, "norm")
+    fixes = {
+        "numbers": "give a model.signature instead",
+        "signature": "give model.numbers instead",
+    }
+    for key in foreign:
+        value = getattr(model, key)
+        if value != ModelConfig.model_fields[key].get_default(call_default_factory=True):
+            raise ConfigError(
+                f"{source}: model.{key} = {value!r} does nothing with model.kind = {kind!r}; "
+                f"{fixes.get(key, 'leave it out')}"
+            )
 
 
 def _refuse_idle_settings(training: TrainingConfig, source: str) -> None:

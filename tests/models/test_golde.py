@@ -13,7 +13,8 @@ from torch import Tensor
 from golde.config import Config, ModelConfig
 from golde.errors import ConfigError
 from golde.kernels.triton.support import KNOWN
-from golde.models import GoldE
+from golde.models import GoldE, Model
+from golde.models import build as build_model
 from golde.models.presets import PRESETS, preset
 from oracles import normal, randomised
 
@@ -45,8 +46,9 @@ everything = pytest.mark.parametrize("name", SHIPPED)
 both_directions = pytest.mark.parametrize("reciprocal", [False, True], ids=["paper", "reciprocal"])
 
 
-def build(config: ModelConfig, **changes: Any) -> GoldE:
-    return GoldE(config.model_copy(update=changes), ENTITIES, RELATIONS, seed=3).double()
+def build(config: ModelConfig, **changes: Any) -> Any:
+    model: Model = build_model(config.model_copy(update=changes), ENTITIES, RELATIONS, seed=3)
+    return model.double()
 
 
 def all_queries() -> tuple[Tensor, Tensor]:
@@ -159,8 +161,8 @@ def test_autocast_changes_nothing() -> None:
 
 @everything
 def test_float64_agrees_with_float32(name: str) -> None:
-    single = GoldE(SHIPPED[name], ENTITIES, RELATIONS, seed=4)
-    double = GoldE(SHIPPED[name], ENTITIES, RELATIONS, seed=4).double()
+    single = build_model(SHIPPED[name], ENTITIES, RELATIONS, seed=4)
+    double = build_model(SHIPPED[name], ENTITIES, RELATIONS, seed=4).double()
     exact = double.score(*all_queries())
     assert exact.dtype == torch.float64
     torch.testing.assert_close(single.score(*all_queries()).double(), exact, rtol=1e-4, atol=1e-4)

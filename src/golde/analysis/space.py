@@ -7,17 +7,19 @@ import math
 import torch
 from torch import Tensor
 
-from golde.models import GoldE
+from golde.models import GoldE, Model
 
 
-def entity_distances(model: GoldE, entity: Tensor) -> Tensor:
+def entity_distances(model: Model, entity: Tensor) -> Tensor:
     """``Σ_i ‖x_i − y_i‖`` over the components, between all pairs of the given entities, (n, n).
 
     In tangent coordinates, so with no relation in it: each relation has weights and a curvature of
     its own, and none of them is the distance between two entities.
     """
     rows = model.entity.detach()[entity.to(model.entity.device)].double().cpu()
-    sizes = [term.numbers for term in model.signature for _ in range(term.count)]
+    sizes = [rows.shape[1]]
+    if isinstance(model, GoldE):
+        sizes = [term.numbers for term in model.signature for _ in range(term.count)]
     return sum((torch.cdist(part, part) for part in rows.split(sizes, 1)), torch.zeros(()).double())
 
 

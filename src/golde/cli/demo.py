@@ -152,7 +152,7 @@ def _draw(run: Run) -> str:
             {name: [place[c] for c in countries if regions[c] == name] for name in REGIONS},
             [(place[h], place[t]) for h, r, t in graph.train.tolist() if r == borders],
             title="Countries in the learned space",
-            caption=f"Countries that are close in {run.model.signature} are close here (t-SNE). "
+            caption=f"Countries that are close in {run.config.model.space} are close here (t-SNE). "
             "Colours: regions. Lines: borders among the training facts. "
             "The model was given facts, no coordinates.",
         )

@@ -41,12 +41,12 @@ def show(run: options.Run, json: options.Json = False) -> None:
         [
             *(outcome(folder) if about["finished"] else [("run", f"{run} (not finished)")]),
             ("graph", _graph(about)),
-            ("space", str(config.model.signature)),
+            ("space", config.model.space),
             ("machine", _machine(machine)),
             ("versions", ", ".join(f"{n} {machine[n]}" for n in ("golde", "torch", "python"))),
         ]
     )
-    for section, values in config.model_dump(exclude_none=True).items():
+    for section, values in config.settings().items():
         say(f"\n{section}", style="bold")
         say_points((f"  {key}", _plain(value)) for key, value in values.items())
     if metrics:

@@ -42,7 +42,8 @@ def train(
     out: Annotated[Path, typer.Option(metavar="RUN", help="Folder of the run.")],
     config: Annotated[Path | None, typer.Option(help="Settings, as TOML.")] = None,
     preset: Annotated[
-        str | None, typer.Option(help="The space of a known model: rotate, house, roth …")
+        str | None,
+        typer.Option(help="A known model: rotate, house, roth, transe, distmult, complex …"),
     ] = None,
     numbers: Annotated[
         int | None, typer.Option(help=f"Numbers an entity, for the preset ({NUMBERS}).")

@@ -11,12 +11,12 @@ from golde.data.graph import KnowledgeGraph
 from golde.inference.predict import checked_top
 from golde.inference.queries import Prediction
 from golde.inference.search import block_shape, diverged, non_finite
-from golde.models import GoldE
+from golde.models import Model
 from golde.progress import Progress, silent
 
 
 def complete(
-    model: GoldE,
+    model: Model,
     graph: KnowledgeGraph,
     top: int = 1000,
     *,
@@ -54,7 +54,7 @@ def complete(
 class _Search:
     """The best facts seen so far, as scores and rows of ids."""
 
-    def __init__(self, model: GoldE, graph: KnowledgeGraph, top: int) -> None:
+    def __init__(self, model: Model, graph: KnowledgeGraph, top: int) -> None:
         self.model, self.graph, self.top = model, graph, top
         self.device = model.entity.device
         self.scores = torch.empty(0, dtype=model.entity.dtype, device=self.device)

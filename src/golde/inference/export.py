@@ -3,6 +3,8 @@
 safetensors, npz   everything: ``entity`` (E, numbers), and for the i-th group of the signature the
                    maps of all relations as ``relation.i.NAME``, with the constraints applied, ready
                    for use: orthogonal matrices ``G`` or ``Q``, weights ``p``, boosts ``b``, ``beta``.
+                   Of a baseline the vectors of all relations as ``relation``; complex rows hold all
+                   real parts, then all imaginary ones.
                    With reciprocal relations, row r + R belongs to head queries of relation r.
 parquet, tsv       the entity table: a name and its numbers in each row.
 """
@@ -20,14 +22,14 @@ from torch import Tensor
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
 from golde.inference.tables import pyarrow, tsv_line
-from golde.models import GoldE
+from golde.models import GoldE, Model
 from golde.runs.atomic import replacing, write_tensors
 
 _ROWS = 1 << 14  # of the entity table turned into text or Parquet at a time
 _HEADER_LIMIT = 90_000_000  # bytes; readers of safetensors refuse headers above 100 MB
 
 
-def export(model: GoldE, graph: KnowledgeGraph, path: Path, format: str) -> None:
+def export(model: Model, graph: KnowledgeGraph, path: Path, format: str) -> None:
     """Write the model to ``path`` in one of ``FORMATS``."""
     if format not in FORMATS:
         raise GoldeError(f"unknown export format {format!r}; use one of {', '.join(FORMATS)}")
@@ -35,21 +37,20 @@ def export(model: GoldE, graph: KnowledgeGraph, path: Path, format: str) -> None
 
 
 @torch.no_grad()
-def tensors(model: GoldE) -> dict[str, Tensor]:
+def tensors(model: Model) -> dict[str, Tensor]:
     """All that scores depend on, by name, on the CPU."""
-    found = {name: p.detach() for name, p in model.named_parameters(recurse=False)}
-    directions = torch.arange(
-        model.relations * (2 if model.config.reciprocal else 1), device=model.entity.device
-    )
-    for i, group in enumerate(model.geometries):
-        maps = group.maps(directions)
-        found |= {f"relation.{i}.{name}": value for name, value in maps._asdict().items()}
-    return {name: value.cpu() for name, value in found.items()}
+    return {name: value.cpu() for name, value in model.tensors().items()}
 
 
-def _safetensors(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
+def _space(model: Model) -> dict[str, str]:
+    """What the tensors are of: a signature, or the kind of a baseline."""
+    kind = model.config.kind
+    return {"signature": str(model.signature)} if isinstance(model, GoldE) else {"kind": kind}
+
+
+def _safetensors(model: Model, graph: KnowledgeGraph, path: Path) -> None:
     about = {
-        "signature": str(model.signature),
+        **_space(model),
         "reciprocal": model.config.reciprocal,
         "entities": graph.entities.names,
         "relations": graph.relations.names,
@@ -62,16 +63,16 @@ def _safetensors(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
     write_tensors(path, tensors(model), about)
 
 
-def _npz(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
+def _npz(model: Model, graph: KnowledgeGraph, path: Path) -> None:
     arrays = {name: value.numpy() for name, value in tensors(model).items()}
     arrays["entities"] = np.array(graph.entities.names, dtype=np.str_)
     arrays["relations"] = np.array(graph.relations.names, dtype=np.str_)
-    arrays["signature"] = np.array(str(model.signature))
+    arrays |= {name: np.array(value) for name, value in _space(model).items()}
     with replacing(path) as partial, partial.open("wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
-def _parquet(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
+def _parquet(model: Model, graph: KnowledgeGraph, path: Path) -> None:
     arrow = pyarrow("exporting Parquet")
     table = model.entity.detach().cpu().numpy()
     numbers = arrow.list_(arrow.from_numpy_dtype(table.dtype))
@@ -85,14 +86,14 @@ def _parquet(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
             writer.write_batch(arrow.record_batch([names, lists], schema))
 
 
-def _tsv(model: GoldE, graph: KnowledgeGraph, path: Path) -> None:
+def _tsv(model: Model, graph: KnowledgeGraph, path: Path) -> None:
     table = model.entity.detach().cpu().numpy()
     with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         for name, row in zip(graph.entities, table, strict=True):
             file.write(tsv_line((name, *row)))  # numpy prints the shortest text that reads back
 
 
-FORMATS: dict[str, Callable[[GoldE, KnowledgeGraph, Path], None]] = {
+FORMATS: dict[str, Callable[[Model, KnowledgeGraph, Path], None]] = {
     "safetensors": _safetensors,
     "npz": _npz,
     "parquet": _parquet,

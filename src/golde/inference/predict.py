@@ -21,7 +21,7 @@ from golde.inference.search import (
     rows_at_once,
     top_k,
 )
-from golde.models import GoldE
+from golde.models import Model
 
 KNOWN = ("keep", "drop", "mark")
 
@@ -33,7 +33,7 @@ class Predictor:
 
     def __init__(
         self,
-        model: GoldE,
+        model: Model,
         graph: KnowledgeGraph,
         *,
         top: int = 10,
@@ -159,7 +159,7 @@ def query_ids(graph: KnowledgeGraph, query: Query) -> tuple[int, int, int]:
 
 
 @torch.no_grad()
-def score_triples(model: GoldE, triples: Tensor) -> Tensor:
+def score_triples(model: Model, triples: Tensor) -> Tensor:
     """Forward scores of any number of facts (n, 3), on the CPU, in bounded memory."""
     device = model.entity.device
     parts = [model.score_triples(part.to(device)).cpu() for part in triples.split(_PAIRS_AT_ONCE)]

@@ -16,7 +16,7 @@ from golde.inference.complete import complete
 from golde.inference.export import export
 from golde.inference.predict import Predictor, score_triples
 from golde.inference.queries import Prediction, Query
-from golde.models import GoldE
+from golde.models import Model
 from golde.progress import Progress, silent
 from golde.runs import RunFolder
 from golde.runs.environment import environment
@@ -28,7 +28,7 @@ class Run:
     folder: RunFolder
     config: Config
     graph: KnowledgeGraph
-    model: GoldE
+    model: Model
 
     def __init__(self, folder: RunFolder, device: torch.device | str = "cpu") -> None:
         self.folder = folder
@@ -36,7 +36,7 @@ class Run:
         self.config, self.graph = folder.config(), folder.graph()
 
     def __repr__(self) -> str:
-        return f"Run({str(self.folder.path)!r}: {self.model.signature} on {self.graph!r})"
+        return f"Run({str(self.folder.path)!r}: {self.config.model.space} on {self.graph!r})"
 
     def evaluate(
         self,
@@ -113,7 +113,7 @@ class Run:
         return answers
 
     def score(self, triples: Sequence[tuple[str, str, str]]) -> list[float]:
-        """The score of each (head, relation, tail), in the forward direction: minus a distance."""
+        """The score of each (head, relation, tail), in the forward direction: of GoldE minus a distance."""
         entities, relations = self.graph.entities, self.graph.relations
         for i, fact in enumerate(triples):
             if len(fact) != 3:

@@ -19,45 +19,34 @@ from golde.geometry import (
     Hyperbolic,
     ScaledHyperbolic,
     Signature,
-    gather,
     present,
 )
 from golde.kernels import Core, Finish, paired, pairwise
 from golde.kernels.triton.groups import Group
 from golde.kernels.triton.support import supports
-
-DEFAULT_MARGIN = 6.0
-"""The margin of a model that was built without one."""
+from golde.models.contract import Model
 
 Distance = Callable[[Core, Core, Finish, int], Tensor]
 
 
-class GoldE(nn.Module):
+class GoldE(Model):
     """Scores facts by ``s(h, r, t) = −Σ_i w_i · d_i(G_r e_h, e_t)^l`` over the components (Eq. 15).
 
-    A query is an entity and a *direction* ``d`` in [0, 2R): below R it asks for the tails of relation
-    d, from R on for the heads of relation d − R. With ``reciprocal`` every direction has parameters of
-    its own; without, head queries go through the inverse map with the same parameters, and both
-    directions give one score (the paper's model).
+    Queries and directions are those of ``Model``; without ``reciprocal`` it is the paper's model.
     """
 
     def __init__(
         self, config: ModelConfig, entities: int, relations: int, *, seed: int = 0
     ) -> None:
-        super().__init__()
-        self.config, self.relations = config, relations
-        self.margin = DEFAULT_MARGIN if config.margin is None else config.margin
-        self.compiled = False  # the pointwise work of scoring; set by who knows that it pays
-        self.signature = Signature.parse(config.signature or "")
-        _refuse_idle_settings(config, self.signature)
+        signature = Signature.parse(config.signature or "")
+        _refuse_idle_settings(config, signature)
         generator = torch.Generator().manual_seed(seed)
         rows = 2 * relations if config.reciprocal else relations
-        scale = config.init_scale or initial_scale(self.signature, self.margin)
-        self.entity = nn.Parameter(
-            torch.empty(entities, self.signature.numbers).uniform_(
-                -scale, scale, generator=generator
-            )
+        scale = config.init_scale or initial_scale(signature, self.margin_of(config))
+        super().__init__(
+            config, entities, relations, numbers=signature.numbers, scale=scale, generator=generator
         )
+        self.signature = signature
         self.groups = nn.ModuleList()
         for term in self.signature:
             options: dict[str, Any] = {"reflections": config.reflections, "block": config.block}
@@ -69,18 +58,11 @@ class GoldE(nn.Module):
                 kind(term.dimension, term.count, rows, scale=scale, generator=generator, **options)
             )
         self.weights = [config.weights.get(term.letter, 1.0) for term in self.signature]
-        if config.bias:
-            self.query_bias = nn.Parameter(torch.zeros(entities))
-            self.answer_bias = nn.Parameter(torch.zeros(entities))
 
     @property
     def geometries(self) -> list[Geometry]:
         """The component groups, in the order of the signature."""
         return cast(list[Geometry], list(self.groups))
-
-    @property
-    def entities(self) -> int:
-        return self.entity.shape[0]
 
     def queries(self, rows: Tensor, direction: Tensor) -> list[Core]:
         """The transformed query in every group; rows (B, numbers) of the entities asked about.
@@ -105,27 +87,12 @@ class GoldE(nn.Module):
             for group, part in zip(self.geometries, self._split(rows), strict=True)
         ]
 
-    def score(self, entity: Tensor, direction: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """Scores of every candidate (all entities when none are given) for every query, (B, N)."""
-        rows = self.entity if candidates is None else gather(self.entity, candidates)
-        return self._score_against(entity, direction, candidates, self.candidates(rows))
-
     def scorer(self) -> Callable[[Tensor, Tensor, int, int], Tensor]:
-        """Scores against candidates ``start..stop``, as ranking asks for them.
+        """On a GPU the scorer can also ``count`` and find the ``top`` by itself, in fused kernels.
 
-        What does not depend on the query is kept from call to call while the range stays the same,
-        so the parameters must not change in between. On a GPU the scorer can also ``count`` and find the
-        ``top`` by itself (``golde.kernels.triton.ranks``), but for biases and for many groups.
+        See ``golde.kernels.triton.ranks``; not with biases and not with many groups.
         """
-        kept: dict[tuple[int, int], list[Core]] = {}
-
-        def score(entity: Tensor, direction: Tensor, start: int, stop: int) -> Tensor:
-            if (start, stop) not in kept:
-                kept.clear()
-                kept[start, stop] = self.candidates(self.entity[start:stop])
-            candidates = torch.arange(start, stop, device=entity.device)
-            return self._score_against(entity, direction, candidates, kept[start, stop])
-
+        score = super().scorer()
         table, finishes = self.entity, [group.finish for group in self.geometries]
         if self.config.bias or not all(supports(f, table.dtype, table.device) for f in finishes):
             return score
@@ -137,50 +104,16 @@ class GoldE(nn.Module):
             score, table, self.queries, self.candidates, self.weights, self.config.norm
         )
 
-    def score_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
-        """The score of one answer per query, (B,)."""
-        queries = self.queries(gather(self.entity, entity), direction)
-        scores = self._score_own(queries, self.candidates(gather(self.entity, answer)))
-        if self.config.bias:
-            scores = scores + self._bias(entity, direction, answer)
-        return scores
-
-    def score_batch(
-        self,
-        rows: Tensor,
-        entity: Tensor,
-        direction: Tensor,
-        answer: Tensor,
-        candidates: Tensor,
-        *,
-        own: bool,
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Scores of answers (B,), if asked for of the queries' own entities (B,), of candidates (B, N).
-
-        ``rows`` (2B + N, numbers) are those of the entities, the answers and the candidates, gathered
-        by the caller at once: every gather from the table has a gradient as large as the table.
-        """
-        if all(
-            fused.known and supports(group.finish, rows.dtype, rows.device)
-            for fused, group in zip(self._fused_groups, self.geometries, strict=True)
-        ):
-            positive, loops, shared = self._fused_scores(rows, direction, own)
-        else:
-            heads, others, shared_rows = rows.split([len(entity), len(answer), len(candidates)])
-            queries = self.queries(heads, direction)
-            positive = self._score_own(queries, self.candidates(others))
-            loops = self._score_own(queries, self.candidates(heads)) if own else None
-            shared = self._score_all(queries, self.candidates(shared_rows))
-        if self.config.bias:
-            positive = positive + self._bias(entity, direction, answer)
-            loops = None if loops is None else loops + self._bias(entity, direction, entity)
-            shared = shared + self._bias(entity.unsqueeze(1), direction.unsqueeze(1), candidates)
-        return positive, loops, shared
-
-    def score_triples(self, triples: Tensor) -> Tensor:
-        """The score of each (head, relation, tail), in the forward direction, (n,)."""
-        head, relation, tail = triples.unbind(1)
-        return self.score_pairs(head, relation, tail)
+    def tensors(self) -> dict[str, Tensor]:
+        """The entity table, biases, and the maps of all relations with their constraints applied."""
+        found = {name: p.detach() for name, p in self.named_parameters(recurse=False)}
+        directions = torch.arange(
+            self.relations * (2 if self.config.reciprocal else 1), device=self.entity.device
+        )
+        for i, group in enumerate(self.geometries):
+            maps = group.maps(directions)
+            found |= {f"relation.{i}.{name}": value for name, value in maps._asdict().items()}
+        return found
 
     @property
     def _fused_groups(self) -> list[Group]:
@@ -190,10 +123,20 @@ class GoldE(nn.Module):
             for term, weight in zip(self.signature, self.weights, strict=True)
         ]
 
+    def _score_rows(
+        self, rows: Tensor, direction: Tensor, own: bool
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        if all(
+            fused.known and supports(group.finish, rows.dtype, rows.device)
+            for fused, group in zip(self._fused_groups, self.geometries, strict=True)
+        ):
+            return self._fused_scores(rows, direction, own)
+        return super()._score_rows(rows, direction, own)
+
     def _fused_scores(
         self, rows: Tensor, direction: Tensor, own: bool
     ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """``score_batch`` by kernels, without biases."""
+        """The same by kernels."""
         from golde.kernels.triton.batch import fused_batch
 
         directions, which = present(direction, 2 * self.relations)
@@ -219,28 +162,6 @@ class GoldE(nn.Module):
     def _score_own(self, queries: list[Core], candidates: list[Core]) -> Tensor:
         """Query b with candidate b alone, (B,)."""
         return self._total(paired, queries, candidates)
-
-    def _score_against(
-        self, entity: Tensor, direction: Tensor, candidates: Tensor | None, cores: list[Core]
-    ) -> Tensor:
-        scores = self._score_all(self.queries(gather(self.entity, entity), direction), cores)
-        if self.config.bias:
-            if candidates is None:
-                candidates = torch.arange(self.entities, device=entity.device)
-            scores = scores + self._bias(entity.unsqueeze(1), direction.unsqueeze(1), candidates)
-        return scores
-
-    def _bias(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
-        """``b_query + b_answer``; one score for both directions needs ``b_head + b_tail`` instead."""
-
-        def of(bias: Tensor, index: Tensor) -> Tensor:
-            return gather(bias.unsqueeze(1), index.flatten()).view(index.shape)
-
-        forward = of(self.query_bias, entity) + of(self.answer_bias, answer)
-        if self.config.reciprocal:
-            return forward
-        backward = of(self.answer_bias, entity) + of(self.query_bias, answer)
-        return torch.where(direction < self.relations, forward, backward)
 
     def _directed_maps(self, group: Geometry, directions: Tensor | None) -> Any:
         """The maps of some directions, or of all."""

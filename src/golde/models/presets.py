@@ -1,4 +1,4 @@
-"""Named settings: the default model, and published models that are special cases of it.
+"""Named settings: the default model, published models that are special cases of it, and baselines.
 
 Each function takes a budget of numbers per entity and fills it with as many components as fit.
 What is and is not identical to the original is said in ``docs/presets.md`` and tested where it is
@@ -79,6 +79,23 @@ def refh(numbers: int) -> ModelConfig:
     )
 
 
+def transe(numbers: int) -> ModelConfig:
+    """TransE: translations, ``−‖h + r − t‖`` in ℓ1."""
+    _count("transe", numbers, 1)
+    return ModelConfig(kind="transe", numbers=numbers, reciprocal=False)
+
+
+def distmult(numbers: int) -> ModelConfig:
+    """DistMult: diagonal matrices, ``Σ h r t``; reciprocal relations, as is usual today."""
+    _count("distmult", numbers, 1)
+    return ModelConfig(kind="distmult", numbers=numbers)
+
+
+def complex_(numbers: int) -> ModelConfig:
+    """ComplEx: complex diagonal matrices, ``Re Σ h r t̄``; reciprocal relations, as is usual today."""
+    return ModelConfig(kind="complex", numbers=2 * _count("complex", numbers, 2))
+
+
 PRESETS: dict[str, Callable[[int], ModelConfig]] = {
     "golde": golde,
     "rotate": rotate,
@@ -87,6 +104,9 @@ PRESETS: dict[str, Callable[[int], ModelConfig]] = {
     "house": house,
     "roth": roth,
     "refh": refh,
+    "transe": transe,
+    "distmult": distmult,
+    "complex": complex_,
 }
 
 

@@ -26,7 +26,7 @@ from golde.config import Config
 from golde.data.graph import SPLITS, KnowledgeGraph
 from golde.data.vocabulary import Vocabulary
 from golde.errors import ConfigError, GoldeError, RunError
-from golde.models import GoldE
+from golde.models import Model, build
 from golde.runs.atomic import (
     RESTORE,
     leftovers,
@@ -173,11 +173,11 @@ class RunFolder:
         train, valid, test = (_facts(path, split, tensors.get(split), limits) for split in SPLITS)
         return KnowledgeGraph(entities, relations, train, valid, test, name=about["graph"])
 
-    def save_model(self, model: GoldE) -> None:
+    def save_model(self, model: Model) -> None:
         """Write the parameters of the model."""
         write_tensors(self.path / "model.safetensors", model.state_dict())
 
-    def load_model(self, device: torch.device | str = "cpu") -> GoldE:
+    def load_model(self, device: torch.device | str = "cpu") -> Model:
         """The trained model, on any device whatever it was trained on."""
         about, config = self.about(), self.config()
         path = self.path / "model.safetensors"
@@ -188,7 +188,7 @@ class RunFolder:
             )
         tensors, _ = read_tensors(path)
         try:
-            model = GoldE(config.model, about["entities"], about["relations"])
+            model = build(config.model, about["entities"], about["relations"])
             model = model.to(getattr(torch, config.training.precision))
             model.load_state_dict(tensors)
         except (ConfigError, RuntimeError) as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from torch import Tensor
 
 from golde.errors import RunError
-from golde.models import GoldE
+from golde.models import Model
 from golde.runs.atomic import read_tensors, write_tensors
 from golde.training.update import Update
 
@@ -35,7 +35,7 @@ class Progress:
 
 def save(
     path: Path,
-    model: GoldE,
+    model: Model,
     update: Update,
     best: dict[str, Tensor] | None,
     progress: Progress,
@@ -52,7 +52,7 @@ def save(
 
 
 def load(
-    path: Path, model: GoldE, update: Update, digest: str
+    path: Path, model: Model, update: Update, digest: str
 ) -> tuple[Progress, dict[str, Tensor] | None]:
     """Put a checkpoint back into the model and the optimiser."""
     tensors, metadata = read_tensors(path, fix=_FIX)
@@ -107,7 +107,7 @@ def _is_validation(entry: object, step: int) -> bool:
 
 
 def _check_tensors(
-    path: Path, tensors: dict[str, Tensor], model: GoldE, progress: Progress
+    path: Path, tensors: dict[str, Tensor], model: Model, progress: Progress
 ) -> None:
     """Every tensor that training needs is there, of its shape and type, and no other is."""
     known = set()

@@ -33,10 +33,12 @@ def resolve(config: Config, graph: KnowledgeGraph) -> Config:
     """
     queries, entities = 2 * len(graph.train), len(graph.entities)
     small = queries < SMALL_GRAPH
-    model = {
-        "signature": "P8x8 Q9x8" if small else "P8x16 Q9x16",
-        "margin": 6.0 if small else 9.0,
-    }
+    kind = config.model.kind
+    model: dict[str, Any] = {"margin": 6.0 if small else 9.0}
+    if kind == "golde":
+        model["signature"] = "P8x8 Q9x8" if small else "P8x16 Q9x16"
+    else:
+        model["numbers"] = 128 if small else 256
     training: dict[str, Any] = {
         "batch_size": min(512 if small else 1024 if queries < LARGE_GRAPH else 2048, queries),
         "negatives": min(256, max(32, entities // 4)),
@@ -57,6 +59,13 @@ def compiles(config: Config, entities: int, device: torch.device) -> bool:
     """Whether this run compiles the pointwise work of scoring; a GPU has its kernels instead."""
     setting, steps = config.training.compile, config.training.steps or 0
     if setting == "off" or device.type == "cuda":
+        return False
+    if config.model.kind != "golde":
+        if setting == "on":
+            raise ConfigError(
+                f"training.compile = 'on', but nothing of model.kind = {config.model.kind!r} is compiled on "
+                "a CPU; use 'auto' or 'off'"
+            )
         return False
     if setting == "on":
         if not can_compile():

@@ -20,7 +20,7 @@ from golde.errors import ConfigError, GoldeError, RunError
 from golde.evaluation.evaluate import evaluate, rank_triples
 from golde.evaluation.ranking import CountingScorer, NonFiniteScoreError
 from golde.kernels.triton import has_triton
-from golde.models import GoldE
+from golde.models import Model, build
 from golde.runs import RunFolder
 from golde.runs.atomic import RESTORE, write_text
 from golde.runs.environment import environment
@@ -84,10 +84,10 @@ def train(
     config = resolve(config or Config(), graph)
     # Before there is a folder: settings that make no model should not leave a run behind.
     entities, seed = len(graph.entities), config.training.seed
-    with enough_memory(f"a model of {config.model.signature}"):
+    with enough_memory(f"a model of {config.model.space}"):
         rows = _rows(config.training, len(graph.train), entities)
         refuse_oversize(config, entities, len(graph.relations), place, rows=rows)
-        model = GoldE(config.model, entities, len(graph.relations), seed=seed)
+        model = build(config.model, entities, len(graph.relations), seed=seed)
     model.compiled = compiles(config, entities, place)
     here = environment(place) | {"compiled": model.compiled}
     with folder.alone():
@@ -174,7 +174,7 @@ class _Training:
         folder: RunFolder,
         graph: KnowledgeGraph,
         config: Config,
-        model: GoldE,
+        model: Model,
         device: torch.device,
         watch: Watcher,
         should_stop: Callable[[], bool],

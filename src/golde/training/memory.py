@@ -13,7 +13,7 @@ import torch
 from golde.config import Config
 from golde.errors import ConfigError, GoldeError
 from golde.geometry import Signature
-from golde.models import GoldE
+from golde.models import GoldE, build
 from golde.training.row_adam import moves_rows
 
 MOST_NUMBERS = 1_000_000
@@ -37,8 +37,8 @@ def enough_memory(what: str) -> Iterator[None]:
         ):
             raise
         raise ConfigError(
-            f"{what} does not fit in memory; try a smaller model.signature, training.batch_size "
-            "or training.negatives in a new run"
+            f"{what} does not fit in memory; try a smaller model, training.batch_size or "
+            "training.negatives in a new run"
         ) from None
 
 
@@ -49,18 +49,22 @@ def refuse_oversize(
 
     ``rows`` is how many entities a step gathers: queries, answers and candidates.
     """
-    signature, there = Signature.parse(config.model.signature or ""), memory_of(device)
+    numbers, there = config.model.numbers, memory_of(device)
+    setting = f"model.numbers = {numbers}"
+    if numbers is None:
+        signature = Signature.parse(config.model.signature or "")
+        numbers, setting = signature.numbers, f"model.signature = {str(signature)!r}"
     if there is None:
-        if signature.numbers > MOST_NUMBERS:
+        if numbers > MOST_NUMBERS:
             raise ConfigError(
-                f"model.signature = {str(signature)!r} gives an entity {signature.numbers:,} numbers; "
+                f"{setting} gives an entity {numbers:,} numbers; "
                 f"at most {MOST_NUMBERS:,} are possible here"
             )
         return
     needed = least_memory(config, entities, relations, device, rows=rows)
     if needed > there:
         raise ConfigError(
-            f"model.signature = {str(signature)!r} needs at least {needed / 1e9:,.1f} GB to train on "
+            f"{setting} needs at least {needed / 1e9:,.1f} GB to train on "
             f"{entities:,} entities and {relations:,} relations, and there are {there / 1e9:,.1f} GB "
             f"of memory on this {'GPU' if device.type == 'cuda' else 'machine'}; choose a smaller one"
         )
@@ -75,15 +79,14 @@ def least_memory(
     the gradient of all parameters; of the entity table there is none where only drawn rows have one.
     """
     with torch.device("meta"):  # shapes alone
-        model = GoldE(config.model, entities, relations)
+        model = build(config.model, entities, relations)
     numbers = sum(math.prod(parameter.shape) for parameter in model.parameters())
     without_gradient = model.entity.numel() if moves_rows(config.training, device) else 0
-    signature = model.signature
-    gathered = 2 * signature.numbers  # a row and its gradient
-    if (
-        device.type == "cpu"
-    ):  # a row, its core vectors (longer by a number or more each), their gradient
-        gathered = signature.numbers + 2 * (signature.numbers + signature.components)
+    row = model.entity.shape[1]
+    gathered = 2 * row  # with its gradient
+    if isinstance(model, GoldE) and device.type == "cpu":
+        # with its core vectors (longer by a number or more each) and their gradient
+        gathered = row + 2 * (row + model.signature.components)
     kept = 3 * numbers + max(numbers - without_gradient, rows * gathered)
     return int(kept * getattr(torch, config.training.precision).itemsize)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from torch import Tensor
 
 from golde.config import TrainingConfig
-from golde.models import GoldE
+from golde.models import Model
 from golde.training.losses import Negatives, Softmax, adversarial_loss, cross_entropy
 from golde.training.regularisers import penalty
 from golde.training.sampling import Draw
 
 
-def step_loss(model: GoldE, rows: Tensor, draw: Draw, config: TrainingConfig) -> Tensor:
+def step_loss(model: Model, rows: Tensor, draw: Draw, config: TrainingConfig) -> Tensor:
     """The loss of a draw, given the rows of its ``entities``."""
     batch, candidates, own_masked, _ = draw
     # The query's own entity, also where it was drawn: what a map moves least is the hardest negative
@@ -37,6 +37,6 @@ def step_loss(model: GoldE, rows: Tensor, draw: Draw, config: TrainingConfig) ->
             label_smoothing=config.label_smoothing,
         )
     if config.regulariser != "none":
-        facts = rows[: 2 * len(batch.entity)]
+        facts = model.penalised(rows[: 2 * len(batch.entity)], batch.direction)
         loss = loss + config.regulariser_weight * penalty(config.regulariser, facts)
     return loss

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from golde.config import TrainingConfig
 from golde.geometry import gather
-from golde.models import GoldE
+from golde.models import Model
 from golde.training.dense_adam import State, dense_adam
 from golde.training.replay import Replay
 from golde.training.row_adam import FusedRowAdam, row_adam
@@ -32,7 +32,7 @@ class Update:
     """
 
     def __init__(
-        self, model: GoldE, sampler: Sampler, config: TrainingConfig, *, capture: bool
+        self, model: Model, sampler: Sampler, config: TrainingConfig, *, capture: bool
     ) -> None:
         self.model, self.sampler, self.config = model, sampler, config
         self.capture = capture

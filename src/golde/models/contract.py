@@ -1,0 +1,177 @@
+"""What training, ranking and answering need of a model, and what all models share of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from golde.config import ModelConfig
+from golde.geometry import gather
+
+Side = Any
+"""What a model makes of rows before it compares them: a tensor, or a core for each group of components."""
+
+
+class Model(nn.Module, ABC):
+    """A table of entities, biases, and a score of every fact.
+
+    A query is an entity and a *direction* ``d`` in [0, 2R): below R it asks for the tails of relation
+    d, from R on for the heads of relation d − R. With ``reciprocal`` every direction has parameters of
+    its own; without, head queries go through the inverse map with the same parameters, and both
+    directions give one score.
+
+    A kind of model says how a query moves its entity (``queries``), what is kept of a candidate
+    (``candidates``), and how the two sides are compared (``_score_all``, ``_score_own``). The candidate
+    side must not depend on the relation, and nothing as large as B × N × numbers may be held.
+    """
+
+    default_margin: ClassVar[float] = 6.0
+    """The margin of a model that was built without one."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        entities: int,
+        relations: int,
+        *,
+        numbers: int,
+        scale: float,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.config, self.relations = config, relations
+        self.margin = self.margin_of(config)
+        self.compiled = False  # the pointwise work of scoring; set by who knows that it pays
+        self.entity = nn.Parameter(
+            torch.empty(entities, numbers).uniform_(-scale, scale, generator=generator)
+        )
+        if config.bias:
+            self.query_bias = nn.Parameter(torch.zeros(entities))
+            self.answer_bias = nn.Parameter(torch.zeros(entities))
+
+    @abstractmethod
+    def queries(self, rows: Tensor, direction: Tensor) -> Side:
+        """The query side; rows (B, numbers) of the entities asked about."""
+
+    @abstractmethod
+    def candidates(self, rows: Tensor) -> Side:
+        """The candidate side of rows (N, numbers); it does not depend on the relation."""
+
+    @abstractmethod
+    def _score_all(self, queries: Side, candidates: Side) -> Tensor:
+        """Every query with every candidate, (B, N), without biases."""
+
+    @abstractmethod
+    def _score_own(self, queries: Side, candidates: Side) -> Tensor:
+        """Query b with candidate b alone, (B,), without biases."""
+
+    @property
+    def entities(self) -> int:
+        return self.entity.shape[0]
+
+    @classmethod
+    def margin_of(cls, config: ModelConfig) -> float:
+        """The margin γ that the loss adds to scores."""
+        return cls.default_margin if config.margin is None else config.margin
+
+    def penalised(self, rows: Tensor, direction: Tensor) -> Tensor:
+        """What a regulariser keeps small: rows (2B, numbers) of the queries' entities and their answers."""
+        return rows
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that scores depend on, by name."""
+        return {name: parameter.detach() for name, parameter in self.named_parameters()}
+
+    def score(self, entity: Tensor, direction: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """Scores of every candidate (all entities when none are given) for every query, (B, N)."""
+        rows = self.entity if candidates is None else gather(self.entity, candidates)
+        return self._score_against(entity, direction, candidates, self.candidates(rows))
+
+    def scorer(self) -> Callable[[Tensor, Tensor, int, int], Tensor]:
+        """Scores against candidates ``start..stop``, as ranking asks for them.
+
+        What does not depend on the query is kept from call to call while the range stays the same,
+        so the parameters must not change in between.
+        """
+        kept: dict[tuple[int, int], Side] = {}
+
+        def score(entity: Tensor, direction: Tensor, start: int, stop: int) -> Tensor:
+            if (start, stop) not in kept:
+                kept.clear()
+                kept[start, stop] = self.candidates(self.entity[start:stop])
+            candidates = torch.arange(start, stop, device=entity.device)
+            return self._score_against(entity, direction, candidates, kept[start, stop])
+
+        return score
+
+    def score_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
+        """The score of one answer per query, (B,)."""
+        queries = self.queries(gather(self.entity, entity), direction)
+        scores = self._score_own(queries, self.candidates(gather(self.entity, answer)))
+        if self.config.bias:
+            scores = scores + self._bias(entity, direction, answer)
+        return scores
+
+    def score_triples(self, triples: Tensor) -> Tensor:
+        """The score of each (head, relation, tail), in the forward direction, (n,)."""
+        head, relation, tail = triples.unbind(1)
+        return self.score_pairs(head, relation, tail)
+
+    def score_batch(
+        self,
+        rows: Tensor,
+        entity: Tensor,
+        direction: Tensor,
+        answer: Tensor,
+        candidates: Tensor,
+        *,
+        own: bool,
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Scores of answers (B,), if asked for of the queries' own entities (B,), of candidates (B, N).
+
+        ``rows`` (2B + N, numbers) are those of the entities, the answers and the candidates, gathered
+        by the caller at once: every gather from the table has a gradient as large as the table.
+        """
+        positive, loops, shared = self._score_rows(rows, direction, own)
+        if self.config.bias:
+            positive = positive + self._bias(entity, direction, answer)
+            loops = None if loops is None else loops + self._bias(entity, direction, entity)
+            shared = shared + self._bias(entity.unsqueeze(1), direction.unsqueeze(1), candidates)
+        return positive, loops, shared
+
+    def _score_rows(
+        self, rows: Tensor, direction: Tensor, own: bool
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """``score_batch`` without biases."""
+        B = len(direction)
+        heads, others, shared_rows = rows.split([B, B, len(rows) - 2 * B])
+        queries = self.queries(heads, direction)
+        positive = self._score_own(queries, self.candidates(others))
+        loops = self._score_own(queries, self.candidates(heads)) if own else None
+        return positive, loops, self._score_all(queries, self.candidates(shared_rows))
+
+    def _score_against(
+        self, entity: Tensor, direction: Tensor, candidates: Tensor | None, side: Side
+    ) -> Tensor:
+        scores = self._score_all(self.queries(gather(self.entity, entity), direction), side)
+        if self.config.bias:
+            if candidates is None:
+                candidates = torch.arange(self.entities, device=entity.device)
+            scores = scores + self._bias(entity.unsqueeze(1), direction.unsqueeze(1), candidates)
+        return scores
+
+    def _bias(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
+        """``b_query + b_answer``; one score for both directions needs ``b_head + b_tail`` instead."""
+
+        def of(bias: Tensor, index: Tensor) -> Tensor:
+            return gather(bias.unsqueeze(1), index.flatten()).view(index.shape)
+
+        forward = of(self.query_bias, entity) + of(self.answer_bias, answer)
+        if self.config.reciprocal:
+            return forward
+        backward = of(self.answer_bias, entity) + of(self.query_bias, answer)
+        return torch.where(direction < self.relations, forward, backward)
