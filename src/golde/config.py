@@ -135,12 +135,14 @@ class TrainingConfig(_Section):
     warmup: float = Field(
         default=0.05, ge=0, lt=1, description="Share of the steps that warm up linearly."
     )
-    regulariser: Literal["none", "norm", "n3"] = Field(
-        default="none",
-        description="Penalty on the entity rows of a step: mean ‖e‖, or mean Σ|e|³; for distmult and complex "
-        "(there of moduli) on the relations as well.",
+    regulariser: Literal["none", "norm", "n3"] | None = Field(
+        default=None,
+        description="Penalty on the entity rows of a step: mean ‖e‖, or mean Σ|e|³; with distmult and "
+        "complex (there of moduli) on those of relations too. Unset: from the kind of model.",
     )
-    regulariser_weight: float = Field(default=0.0, ge=0, description="Its weight λ.")
+    regulariser_weight: float | None = Field(
+        default=None, ge=0, description="Its weight λ; unset: with the regulariser."
+    )
     gradient_clip: float = Field(
         default=10.0, gt=0, description="Gradient norms above this are scaled down."
     )
@@ -297,12 +299,12 @@ def refuse_foreign_settings(model: ModelConfig, source: str = "settings") -> Non
 def _refuse_idle_settings(training: TrainingConfig, source: str) -> None:
     """Someone who sets what then changes nothing should hear of it."""
     kind, weight = training.regulariser, training.regulariser_weight
-    if kind != "none" and not weight:
+    if kind not in (None, "none") and not weight:
         raise ConfigError(
-            f"{source}: training.regulariser = {kind!r} does nothing at training.regulariser_weight "
-            "= 0; give it a weight, such as 0.01"
+            f"{source}: training.regulariser = {kind!r} does nothing without a "
+            "training.regulariser_weight; give it one, such as 0.01"
         )
-    if kind == "none" and weight:
+    if kind in (None, "none") and weight:
         raise ConfigError(
             f"{source}: training.regulariser_weight = {weight} has nothing to weigh; choose a "
             "training.regulariser, norm or n3"

@@ -122,6 +122,25 @@ def test_complete_scores_and_exports(golde: Golde, run: Path, facts: Path, tmp_p
         assert arrays["entity"].shape == (26, 16)
 
 
+def test_a_baseline_goes_the_same_way(golde: Golde, facts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    few = ("--set", "training.steps=300", "--set", "training.batch_size=128")
+    trained = golde("train", facts, "--out", out, "--preset", "complex", "--numbers", 17, *few)
+    assert trained.exit_code == 0, trained.stderr
+    ranked = golde("evaluate", out, "--json")
+    assert json.loads(ranked.stdout)["metrics"]["both"]["mrr"] > 0.2
+    shown = golde("show", out).stdout
+    assert re.search(r"^space +complex of 16 numbers$", shown, re.MULTILINE)
+    assert "signature" not in shown
+    asked = golde("predict", out, "--head", "e3", "--relation", "next", "--top", 4, "--json")
+    assert len(json.loads(asked.stdout)["answers"]) == 4
+    assert len(json.loads(golde("complete", out, "--top", 5, "--json").stdout)) == 5
+    assert golde("export", out, "--out", tmp_path / "space.npz").exit_code == 0
+    mixed = golde("train", facts, "--out", out, "--preset", "transe", "--set", "model.block=2")
+    assert mixed.exit_code == 2
+    assert "model.block = 2 does nothing with model.kind = 'transe'; leave it out" in mixed.stderr
+
+
 def test_ctrl_c_keeps_a_checkpoint_and_resume_needs_nothing_but_the_folder(
     golde: Golde,
     facts: Path,

@@ -36,7 +36,8 @@ def step_loss(model: Model, rows: Tensor, draw: Draw, config: TrainingConfig) ->
             batch.weight,
             label_smoothing=config.label_smoothing,
         )
-    if config.regulariser != "none":
+    kind, weight = config.regulariser, config.regulariser_weight
+    if kind is not None and kind != "none" and weight is not None:
         facts = model.penalised(rows[: 2 * len(batch.entity)], batch.direction)
-        loss = loss + config.regulariser_weight * penalty(config.regulariser, facts)
+        loss = loss + weight * penalty(kind, facts)
     return loss
