@@ -145,6 +145,8 @@ def test_on_a_gpu_blocks_hold_a_bounded_number_of_differences() -> None:
     assert queries * elsewhere.numel() <= transe_module.DEVICE_BLOCK_ELEMENTS
     assert transe_module._block(1000, torch.empty(10**9, 2, device="meta")) == 1
     assert transe_module._block(1000, torch.empty(3, 2)) == 1000
+    with torch.no_grad():
+        assert transe_module._block(1000, elsewhere) == 1000
 
 
 def test_one_diagonal_for_both_directions_makes_relations_symmetric() -> None:

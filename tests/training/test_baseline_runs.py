@@ -79,11 +79,11 @@ def families() -> KnowledgeGraph:
 def test_it_learns(kind: str, tmp_path: Path) -> None:
     """Chance is an MRR of about .09 among 51."""
     config = Config().with_values(
-        model={"kind": kind, "numbers": 16}, training={"steps": 250, "batch_size": 64}
+        model={"kind": kind, "numbers": 32}, training={"steps": 250, "batch_size": 64}
     )
     folder = train(families(), tmp_path, config)
     ranks = rank_triples(folder.load_model().scorer(), families(), families().test).realistic
-    assert ranks.reciprocal().mean() > 0.6
+    assert ranks.reciprocal().mean() > 0.5
 
 
 @pytest.mark.parametrize("kind", KINDS)

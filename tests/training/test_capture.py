@@ -15,7 +15,7 @@ from torch import Tensor
 
 from golde.config import Config
 from golde.kernels.triton.rehearsal import Kernel
-from golde.models import GoldE
+from golde.models import build
 from golde.training import checkpoint, train
 from golde.training.checkpoint import Progress
 from golde.training.replay import EAGER
@@ -48,6 +48,12 @@ SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # of the model, 
     "float64": ({}, {"precision": "float64"}),
     "lazy": ({}, {"optimiser": "lazy-adam"}),
     "lazy, float64": ({}, {"optimiser": "lazy-adam", "precision": "float64"}),
+    "transe": ({"signature": None, "kind": "transe", "numbers": 12}, {}),
+    "distmult": ({"signature": None, "kind": "distmult", "numbers": 12, "bias": True}, {}),
+    "complex": (
+        {"signature": None, "kind": "complex", "numbers": 12, "reciprocal": False},
+        {"regulariser": "n3", "regulariser_weight": 0.01},
+    ),
 }
 
 
@@ -78,7 +84,7 @@ class Run:
             seed=training.seed,
             device=DEVICE,
         )
-        self.model = GoldE(config.model, *sizes).to(DEVICE, getattr(torch, training.precision))
+        self.model = build(config.model, *sizes).to(DEVICE, getattr(torch, training.precision))
         self.update = Update(self.model, sampler, training, capture=capture)
         self.losses: list[float] = []
 

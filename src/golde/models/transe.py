@@ -11,7 +11,7 @@ from golde.config import ModelConfig
 from golde.models.vectors import VectorModel
 
 DEVICE_BLOCK_ELEMENTS = 1 << 26
-"""Queries × candidates × numbers compared at a time on a GPU, where the gradient holds as many numbers."""
+"""Queries × candidates × numbers compared at a time on a GPU, where their gradient is held one by one."""
 
 
 class TransE(VectorModel):
@@ -53,7 +53,7 @@ def _distances(queries: Tensor, candidates: Tensor, norm: int) -> Tensor:
 
 
 def _block(queries: int, candidates: Tensor) -> int:
-    """How many queries to compare at a time; a CPU needs no memory for it."""
-    if candidates.device.type == "cpu":
+    """How many queries to compare at a time; a CPU and a comparison without gradient need no memory."""
+    if candidates.device.type == "cpu" or not torch.is_grad_enabled():
         return max(1, queries)
     return max(1, DEVICE_BLOCK_ELEMENTS // max(1, candidates.numel()))
