@@ -22,11 +22,8 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-OF_GOLDE = ("signature", "reflections", "block", "boost_left", "curvature", "weights")
-"""Settings of GoldE's geometry, which the baselines have none of."""
-
-OF_BASELINES = ("kind", "numbers")
-"""Settings that GoldE is not told in: what writes them knew it before there were other kinds."""
+GEOMETRY = ("signature", "reflections", "block", "boost_left", "curvature", "weights")
+"""Settings that only GoldE has."""
 
 
 class ModelConfig(_Section):
@@ -223,9 +220,13 @@ class Config(_Section):
         return Config.from_dict(values)
 
     def settings(self) -> dict[str, dict[str, Any]]:
-        """By section, without those that are unset or belong to another kind of model."""
-        foreign = OF_BASELINES if self.model.kind == "golde" else OF_GOLDE
-        return self.model_dump(exclude_none=True, exclude={"model": set(foreign)})
+        """By section, without those that are unset or belong to another kind of model.
+
+        Nor is GoldE's kind among them: a checkpoint knows its run by this text, and some were written
+        before there were other kinds.
+        """
+        left_out = {*_foreign(self.model.kind), *(["kind"] if self.model.kind == "golde" else [])}
+        return self.model_dump(exclude_none=True, exclude={"model": left_out})
 
     def to_toml(self) -> str:
         """The settings as TOML text."""
@@ -279,21 +280,24 @@ def _refuse_unknown_keys(values: dict[str, Any], source: str) -> None:
 
 def refuse_foreign_settings(model: ModelConfig, source: str = "settings") -> None:
     """A setting that belongs to another kind of model would do nothing."""
-    kind = model.kind
-    foreign = ("numbers",) if kind == "golde" else OF_GOLDE
-    if kind in ("distmult", "complex"):
-        foreign = (*foreign, "norm")
     fixes = {
         "numbers": "give a model.signature instead",
         "signature": "give model.numbers instead",
     }
-    for key in foreign:
+    for key in _foreign(model.kind):
         value = getattr(model, key)
         if value != ModelConfig.model_fields[key].get_default(call_default_factory=True):
             raise ConfigError(
-                f"{source}: model.{key} = {value!r} does nothing with model.kind = {kind!r}; "
+                f"{source}: model.{key} = {value!r} does nothing with model.kind = {model.kind!r}; "
                 f"{fixes.get(key, 'leave it out')}"
             )
+
+
+def _foreign(kind: str) -> tuple[str, ...]:
+    """Settings of the model that this kind has no use for."""
+    if kind == "golde":
+        return ("numbers",)
+    return GEOMETRY if kind == "transe" else (*GEOMETRY, "norm")
 
 
 def _refuse_idle_settings(training: TrainingConfig, source: str) -> None:

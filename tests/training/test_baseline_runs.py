@@ -122,7 +122,7 @@ def test_settings_of_golde_are_not_written_for_a_baseline(tmp_path: Path) -> Non
     folder = train(ring(), tmp_path, small("complex"))
     written = tomllib.loads((folder.path / "config.toml").read_text())["model"]
     assert (written["kind"], written["numbers"]) == ("complex", 12)
-    assert not {"signature", "reflections", "weights"} & set(written)
+    assert not {"signature", "reflections", "weights", "norm"} & set(written)
 
 
 @pytest.mark.parametrize("kind", KINDS)

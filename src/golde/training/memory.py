@@ -37,8 +37,8 @@ def enough_memory(what: str) -> Iterator[None]:
         ):
             raise
         raise ConfigError(
-            f"{what} does not fit in memory; try a smaller model, training.batch_size or "
-            "training.negatives in a new run"
+            f"{what} does not fit in memory; try a smaller model.signature or model.numbers, "
+            "training.batch_size or training.negatives in a new run"
         ) from None
 
 
