@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,9 @@ from golde.geometry import (
 from golde.kernels import Core, Finish, paired, pairwise
 from golde.kernels.triton.groups import Group
 from golde.kernels.triton.support import supports
+
+if TYPE_CHECKING:
+    from golde.kernels.triton.ranks import Biases
 
 DEFAULT_MARGIN = 6.0
 """The margin of a model that was built without one."""
@@ -115,7 +118,7 @@ class GoldE(nn.Module):
 
         What does not depend on the query is kept from call to call while the range stays the same,
         so the parameters must not change in between. On a GPU the scorer can also ``count`` and find the
-        ``top`` by itself (``golde.kernels.triton.ranks``), but for biases and for many groups.
+        ``top`` by itself (``golde.kernels.triton.ranks``), but for many groups.
         """
         kept: dict[tuple[int, int], list[Core]] = {}
 
@@ -127,14 +130,15 @@ class GoldE(nn.Module):
             return self._score_against(entity, direction, candidates, kept[start, stop])
 
         table, finishes = self.entity, [group.finish for group in self.geometries]
-        if self.config.bias or not all(supports(f, table.dtype, table.device) for f in finishes):
+        if not all(supports(f, table.dtype, table.device) for f in finishes):
             return score
         from golde.kernels.triton.ranks import MOST_GROUPS, FusedScorer
 
         if len(finishes) > MOST_GROUPS:
             return score
+        biases = self._biases if self.config.bias else None
         return FusedScorer(
-            score, table, self.queries, self.candidates, self.weights, self.config.norm
+            score, table, self.queries, self.candidates, self.weights, self.config.norm, biases
         )
 
     def score_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
@@ -241,6 +245,16 @@ class GoldE(nn.Module):
             return forward
         backward = of(self.answer_bias, entity) + of(self.query_bias, answer)
         return torch.where(direction < self.relations, forward, backward)
+
+    def _biases(self, entity: Tensor, direction: Tensor) -> Biases:
+        """The same of queries and all entities apart, as kernels that rank take them."""
+        from golde.kernels.triton.ranks import Biases
+
+        turned = direction >= self.relations
+        if self.config.reciprocal:
+            turned = torch.zeros_like(turned)
+        both = torch.stack((self.query_bias, self.answer_bias))
+        return Biases(both[turned.long(), entity], turned, both.flip(0))
 
     def _directed_maps(self, group: Geometry, directions: Tensor | None) -> Any:
         """The maps of some directions, or of all."""
