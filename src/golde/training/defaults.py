@@ -29,7 +29,8 @@ WORTH_COMPILING = 1.5e9
 def resolve(config: Config, graph: KnowledgeGraph) -> Config:
     """The configuration with every open setting filled in.
 
-    The values were chosen on the validation splits of UMLS, CoDEx-S and the shipped graph.
+    The values were chosen on the validation splits of UMLS, CoDEx-S and the shipped graph. Which graph it
+    is for is left out: a run has its own.
     """
     queries, entities = 2 * len(graph.train), len(graph.entities)
     small = queries < SMALL_GRAPH
@@ -47,10 +48,11 @@ def resolve(config: Config, graph: KnowledgeGraph) -> Config:
     training["steps"] = max(300, round(passes * queries / batch))
     steps = config.training.steps or training["steps"]
     training["validate_every"] = max(1, steps // 10)
-    return config.with_values(
+    resolved = config.with_values(
         model=_open(config.model.model_dump(), model),
         training=_open(config.training.model_dump(), training),
     )
+    return resolved.model_copy(update={"graph": None})
 
 
 def compiles(config: Config, entities: int, device: torch.device) -> bool:
