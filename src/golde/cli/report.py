@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -212,8 +213,8 @@ def report(
 
 
 READING = (
-    "Test, filtered, both sides, realistic rank on ties; means over seeds, ± their standard\n"
-    "deviation. self-f.: MRR without the query's own entity among the candidates."
+    "Test, filtered, both sides, realistic rank on ties; means over seeds, ± their\nstandard deviation. "
+    "self-f.: MRR without the query's own entity as a candidate."
 )
 
 
@@ -222,4 +223,4 @@ def _print(tables: list[Table]) -> None:
         say(table.title, style="bold")
         say_table(table.head, table.rows, "<" + ">" * (len(table.head) - 1))
         if table.note:
-            say(table.note + "\n", style="dim")
+            say(fill(table.note, 80) + "\n", style="dim")

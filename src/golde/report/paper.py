@@ -129,7 +129,7 @@ class Evidence:
             records = self.of(graph, config)
             for protocol in PROTOCOLS:
                 cells = [mean_or_not_run(values(records, name, protocol), name) for name in names]
-                rows.append([f"ours: {config}, {IN_WORDS[protocol]}", *cells, str(len(records))])
+                rows.append([f"ours: {config}, {IN_WORDS[protocol]}", *cells, _count(records)])
         return rows
 
     def geometries(self) -> list[Table]:
@@ -146,7 +146,7 @@ class Evidence:
                         *(published(block, name) for name in ("mrr", "hits@10")),
                         *(mean_or_not_run(values(records, n), n) for n in ("mrr", "hits@10")),
                         records[0]["settings"]["model"]["signature"] if records else "",
-                        str(len(records)),
+                        _count(records),
                     ]
                 )
             head = ["geometry", "MRR", "H@10", "our MRR", "our H@10", "our space", "seeds"]
@@ -165,7 +165,9 @@ class Evidence:
             "Table 4: MRR by relation of WN18RR",
             ["relation", "facts", "RotH", "HousE", "GoldE", "ours"],
             rows,
-            f"Ours under the standard protocol, means over {_seeds(records)}, on test.",
+            f"Ours under the standard protocol, means over {_seeds(records)}, on test."
+            if records
+            else "",
         )
 
     def time(self) -> Table:
@@ -273,6 +275,10 @@ _THEIR_PROTOCOL = {
 }
 
 
+def _count(records: list[Record]) -> str:
+    return str(len(records)) if records else ""
+
+
 def _seeds(records: list[Record]) -> str:
     return f"{len(records)} seed{'s' * (len(records) != 1)}"
 
@@ -296,9 +302,14 @@ def _study_note(records: list[Record]) -> str:
     )
 
 
+def _pair(point: list[float]) -> tuple[float, float]:
+    place, value = point
+    return place, value
+
+
 def _columns(curves: dict[str, list[list[float]]]) -> list[list[float]]:
     """Curves over the same places as rows: the place, then the value of each curve."""
-    by_place = [{place: value for place, value in curve} for curve in curves.values()]
+    by_place = [dict(map(_pair, curve)) for curve in curves.values()]
     return [[place, *(curve[place] for curve in by_place)] for place in by_place[0]]
 
 

@@ -53,7 +53,7 @@ class Place:
             )
         self.config = resolve(job.config, graph)
         folder = job.folder(graph.name)
-        self.path = results / folder / f"seed-{job.seed}.json"
+        self.path = results / job.kind / folder / f"seed-{job.seed}.json"
         self.record = read_record(self.path) if self.path.is_file() else None
         self.replaced: list[Record] = []
         if self.record is not None:

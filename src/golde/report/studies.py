@@ -65,11 +65,14 @@ class Job:
     def seed(self) -> int:
         return self.config.training.seed
 
+    @property
+    def kind(self) -> str:
+        """The part of ``results/`` that it belongs to."""
+        return "studies" if self.study else "runs"
+
     def folder(self, graph: str) -> Path:
         """Where its results, and its run, are kept within the folder of either."""
-        return (
-            Path("studies", self.study, self.name) if self.study else Path("runs", graph, self.name)
-        )
+        return Path(self.study or graph, self.name)
 
     def __str__(self) -> str:
         return f"{self.study or self.graph}/{self.name}, seed {self.seed}"
