@@ -263,6 +263,10 @@ class Evidence:
             if graph == "wn18rr"
         }
 
+    def ranked_on(self, study: str) -> str:
+        """What the figures of a study were ranked on, in words."""
+        return _splits(self._study(study))
+
     def _study(self, name: str) -> list[Record]:
         return [r for records in variants(self.studies, name).values() for r in records]
 
@@ -283,12 +287,15 @@ def _seeds(records: list[Record]) -> str:
     return f"{len(records)} seed{'s' * (len(records) != 1)}"
 
 
+def _splits(records: list[Record]) -> str:
+    words = {"valid": "validation", "test": "test"}
+    return " and ".join(dict.fromkeys(words[record["split"]] for record in records))
+
+
 def _study_note(records: list[Record]) -> str:
     """How the figures of a study came about."""
     if not records:
         return ""
-    splits = {"valid": "validation", "test": "test"}
-    on = " and ".join(dict.fromkeys(splits[r["split"]] for r in records))
     steps = sorted({r["training"]["steps"] for r in records})
     seeds = ", ".join(map(str, sorted({r["seed"] for r in records})))
     seconds = [r["training"]["seconds"] for r in records]
@@ -296,7 +303,7 @@ def _study_note(records: list[Record]) -> str:
     shared = f", up to {many} trainings at a time" if many > 1 else ""
     short = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
     return (
-        f"Published on test; ours on {on}, standard protocol, at {short} steps "
+        f"Published on test; ours on {_splits(records)}, standard protocol, at {short} steps "
         f"({duration(min(seconds))} to {duration(max(seconds))} a run{shared}), seeds {seeds}, "
         f"{'; '.join(dict.fromkeys(map(machine, records)))}."
     )

@@ -47,10 +47,11 @@ def figure3(evidence: Evidence) -> Figure:
     """MRR by the dimension of equal spaces, one panel a graph."""
     published = paper()["figure3"]
     picture, panels = _panels(len(published))
+    on = evidence.ranked_on("figure3")
     for ax, (graph, curves) in zip(panels, published.items(), strict=True):
         ours = evidence.dimension_curves(graph)
         for letter, points in curves.items():
-            _draw(ax, dict(points), ours[letter], COLOURS[letter], GEOMETRIES[letter])
+            _draw(ax, dict(points), ours[letter], COLOURS[letter], GEOMETRIES[letter], on)
         _finish(ax, GRAPHS[graph], "dimension of a space", any(ours.values()))
         ax.set_xticks([place for place, _ in points])
     return picture
@@ -62,7 +63,8 @@ def figure4(evidence: Evidence) -> Figure:
     picture, (ax,) = _panels(1)
     colours = {"MuRP": COLOURS["E"], "RotH": COLOURS["P"], "GoldE": COLOURS["Q"]}
     for model, points in published.items():
-        _draw(ax, dict(points), ours if model == "GoldE" else {}, colours[model], model)
+        mine = ours if model == "GoldE" else {}
+        _draw(ax, dict(points), mine, colours[model], model, evidence.ranked_on("figure4"))
     ax.set_xscale("log")
     _finish(ax, GRAPHS["wn18rr"], "numbers an entity", bool(ours))
     places = [place for place, _ in points]
@@ -78,12 +80,12 @@ def _panels(count: int) -> tuple[Figure, Any]:
     return picture, picture.subplots(1, count, squeeze=False)[0]
 
 
-def _draw(ax: Axes, published: Curve, ours: Curve, colour: str, name: str) -> None:
+def _draw(ax: Axes, published: Curve, ours: Curve, colour: str, name: str, on: str) -> None:
     """What was published as a dotted line, ours as a solid one."""
     line: dict[str, Any] = {"color": colour, "markersize": 4.5}
     ax.plot(*_points(published), "o:", linewidth=1.4, alpha=0.7, label=f"{name}, published", **line)
     if ours:
-        ax.plot(*_points(ours), "o-", linewidth=1.8, label=f"{name}, ours", **line)
+        ax.plot(*_points(ours), "o-", linewidth=1.8, label=f"{name}, ours on {on}", **line)
 
 
 def _points(curve: Curve) -> tuple[list[float], list[float]]:
