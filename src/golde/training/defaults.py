@@ -29,8 +29,7 @@ WORTH_COMPILING = 1.5e9
 def resolve(config: Config, graph: KnowledgeGraph) -> Config:
     """The configuration with every open setting filled in.
 
-    The values were chosen on the validation splits of UMLS, CoDEx-S and the shipped graph. Which graph it
-    is for is left out: a run has its own.
+    The values were chosen on the validation splits of UMLS, CoDEx-S and the shipped graph.
     """
     queries, entities = 2 * len(graph.train), len(graph.entities)
     small = queries < SMALL_GRAPH
@@ -52,7 +51,7 @@ def resolve(config: Config, graph: KnowledgeGraph) -> Config:
         model=_open(config.model.model_dump(), model),
         training=_open(config.training.model_dump(), training),
     )
-    return resolved.model_copy(update={"graph": None})
+    return resolved.model_copy(update={"graph": None})  # a run has its own
 
 
 def compiles(config: Config, entities: int, device: torch.device) -> bool:
