@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -132,3 +133,13 @@ def test_studies_have_a_variant_for_every_cell_of_the_paper() -> None:
         for place, _ in points
     }
     assert names("figure4") == {f"wn18rr-{place}" for place, _ in paper()["figure4"]["GoldE"]}
+
+
+def test_the_page_says_what_each_command_trains() -> None:
+    page = (ROOT / "docs" / "reproduce.md").read_text("utf-8")
+    rows = re.findall(r"`golde reproduce (\S+\.toml)` \| (\d+) (\w+) × ([\d,]+) steps", page)
+    assert {ROOT / file for file, *_ in rows} == {p for p in SHIPPED if p.stem != "wn18rr-45s"}
+    for file, count, _, steps in rows:
+        jobs = read_jobs(ROOT / file)
+        assert len(jobs) == int(count), file
+        assert {job.config.training.steps for job in jobs} == {int(steps.replace(",", ""))}, file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from textwrap import fill
@@ -27,6 +28,9 @@ Example: golde reproduce configs/wn18rr.toml
   golde reproduce studies/table3.toml --jobs 4
   golde report --write
 """
+
+STOPPED = {130, -signal.SIGTERM}
+"""Exit codes of a training that was asked to stop, the second one's before it could listen."""
 
 Results = Annotated[Path, typer.Option(metavar="FOLDER", help="Where result files are kept.")]
 
@@ -144,13 +148,13 @@ def _side_by_side(file: Path, places: list[Place], jobs: int, given: list[Any]) 
     def tell(name: str, code: int) -> None:
         if code == 0:
             _say_outcome(by_name[name])
-        elif code != 130:
+        elif code not in STOPPED:
             failed.append(by_name[name].job)
             complain(f"{name}: {_last_line(commands[name].log)}")
 
     with stopping() as should_stop:
         codes = run_side_by_side(commands, jobs, tell=tell, should_stop=should_stop)
-    if len(codes) < len(commands) or 130 in codes.values():
+    if len(codes) < len(commands) or not STOPPED.isdisjoint(codes.values()):
         note("stopped; the same command goes on")
         raise typer.Exit(130)
     return failed
@@ -205,11 +209,11 @@ def report(
     elif paper:
         _print(Evidence(results, results.absolute().parent / "configs").tables())
     elif not write:
-        tables = reproduced(results)
-        if not tables:
+        if tables := reproduced(results):
+            _print(tables)
+            say(READING, style="dim")
+        else:
             note("nothing was reproduced yet; start with: golde reproduce configs/wn18rr-45s.toml")
-        _print(tables)
-        say(READING, style="dim")
 
 
 READING = (

@@ -60,5 +60,9 @@ def _start(command: Command) -> subprocess.Popen[bytes]:
     command.log.parent.mkdir(parents=True, exist_ok=True)
     with command.log.open("wb") as log:
         return subprocess.Popen(
-            command.words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            command.words,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # a Ctrl-C is ours alone: it reaches them once, from here
         )
