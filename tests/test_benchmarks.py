@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from golde.config import Config
 from golde.data.synthetic import random_graph
 from golde.geometry import Signature
 from golde.kernels import Core, Root
+from golde.report import benchmarks as render
 from golde.training.defaults import resolve
 from golde.training.loop import DivergedError
 from tiny import quick, ring
@@ -118,11 +118,6 @@ def test_a_run_of_one_size_leaves_the_others(load: Any, tmp_path: Path) -> None:
     assert speed.replaced(path, [newer]) == [one, newer]
 
 
-@pytest.fixture
-def render() -> dict[str, Any]:
-    return runpy.run_path(str(BENCHMARKS.parent / "scripts" / "render_results.py"))
-
-
 GPU = {
     "machine": {"gpu": "a GPU"},
     "versions": {"python": "3", "torch": "2", "triton": "1"},
@@ -131,7 +126,7 @@ GPU = {
 }
 
 
-def test_a_step_is_written_with_what_has_no_time(render: dict[str, Any]) -> None:
+def test_a_step_is_written_with_what_has_no_time() -> None:
     figures = {"ms": 3.14159, "pairs_per_second": 2.5e9, "memory_beyond_state_mb": 1234}
     found = {
         **GPU,
@@ -143,7 +138,7 @@ def test_a_step_is_written_with_what_has_no_time(render: dict[str, Any]) -> None
         "sizes": {"batch 250": figures},
         "evaluation": {"queries": 6268, "seconds": 0.0601},
     }
-    text = render["gpu_step"](found)
+    text = render.gpu_step(found)
     assert "| plain | **3.14 ms** | 2,500 M | 1,234 MB |" in text
     assert "| fused | failed |  |  |" in text
     assert "| plain compiled | skipped |  |  |" in text
@@ -152,7 +147,7 @@ def test_a_step_is_written_with_what_has_no_time(render: dict[str, Any]) -> None
     assert "commit `0123456789`" in text
 
 
-def test_a_roofline_is_written_with_shares_of_the_ceilings(render: dict[str, Any]) -> None:
+def test_a_roofline_is_written_with_shares_of_the_ceilings() -> None:
     kinds = ("bytes", "fp32", "special", "tensor")
     kernel = {"kernel": "forward_kernel", "ms": 0.3, "share": 0.125, "bound": "special"}
     kernel["operations"] = dict(zip(kinds, (2e7, 3.1e9, 3.2e8, 0), strict=True))
@@ -167,7 +162,7 @@ def test_a_roofline_is_written_with_shares_of_the_ceilings(render: dict[str, Any
             "Q13x36": {"kernels": [kernel, other]},
         },
     }
-    text = render["gpu_roofline"](found)
+    text = render.gpu_roofline(found)
     cells = "| `forward_kernel` | 0.300 ms | 12% | 0.02 GB, 2% | 3.1 G, 31% | 0.32 G, 27% |  |"
     assert f"{cells} special |" in text
     assert "| `pack_kernel` | 0.300 ms | 12% |" in text
@@ -271,8 +266,6 @@ def test_a_study_keeps_what_it_has_and_goes_on(
 
 
 def test_variants_are_rendered_beside_plain_float32() -> None:
-    script = runpy.run_path(str(BENCHMARKS.parent / "scripts" / "render_results.py"))
-
     def one(variant: str, seed: int, mrr: float) -> dict[str, Any]:
         return {
             "set": "wn18rr",
@@ -290,7 +283,7 @@ def test_variants_are_rendered_beside_plain_float32() -> None:
 
     runs = [one("plain-float32", 0, 0.41), one("plain-float32", 1, 0.43), one("fused", 1, 0.432)]
     runs.append(one("fused-tf32", 0, 0.0) | {"failed": "the loss became nan"})
-    text = script["gpu_accuracy"]({"trainings": runs})
+    text = render.gpu_accuracy({"trainings": runs})
     place = "| wn18rr, 2,000 steps | "
     plain = "plain-float32 | **0.4200** (0.4100–0.4300) |  | 3e-07 | 4.50 ms | 20 s |"
     assert place + plain in text

@@ -14,6 +14,7 @@ from golde.config import Config, ModelConfig, TrainingConfig
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError
 from golde.training.defaults import resolve
+from tiny import ring
 
 positive_floats = st.floats(1e-6, 1e3)
 configs = st.builds(
@@ -157,3 +158,16 @@ def test_every_choice_made_from_the_graph_reaches_a_larger_graph(
 def test_a_setting_that_would_do_nothing_is_refused(setting: str) -> None:
     with pytest.raises(ConfigError, match=setting.partition("=")[0]):
         Config.load(overrides=[setting])
+
+
+def test_a_file_may_name_its_graph_and_a_run_keeps_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text('graph = "ring"\n[model]\nnorm = 2\n')
+    config = Config.load(path)
+    assert (config.graph, config.model.norm) == ("ring", 2)
+    assert Config.load(path, base=Config()).graph == "ring"
+    assert Config.load(overrides=["model.norm=1"], base=config).graph == "ring"
+    assert resolve(config, ring()).graph is None
+    path.write_text("graph = 3\n")
+    with pytest.raises(ConfigError, match=r"a\.toml: graph = 3 is not valid"):
+        Config.load(path)

@@ -19,6 +19,9 @@ import pytest
 
 from golde.data.loading import load_graph
 from golde.data.world import load_world
+from golde.report.pages import rendered
+from golde.report.paper import Evidence
+from golde.report.plots import write_plots
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -116,10 +119,8 @@ def test_configuration_reference_is_up_to_date() -> None:
 
 
 def test_results_are_those_of_the_result_files() -> None:
-    script = runpy.run_path(str(ROOT / "scripts" / "render_results.py"))
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert script["readme"](readme) == readme, "run: python scripts/render_results.py"
-    assert script["page"]() == (DOCS / "results.md").read_text("utf-8")
+    for path, text in rendered(ROOT, ROOT / "results").items():
+        assert path.read_text("utf-8") == text, "run: golde report --write"
 
 
 def test_figure_is_the_one_the_code_draws(tmp_path: Path) -> None:
@@ -137,6 +138,15 @@ def test_plots_are_those_of_the_result_files(tmp_path: Path) -> None:
     assert drawn[-1] == "gpu_step.png"
     for name in drawn:
         assert difference(tmp_path, name) < 3e-4, "run: python scripts/plot_results.py"
+
+
+def test_figures_beside_the_paper_are_those_of_the_result_files(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    drawn = write_plots(Evidence(ROOT / "results", ROOT / "configs"), tmp_path)
+    for path in drawn:
+        assert (DOCS / "assets" / path.name).is_file()
+        if path.suffix == ".png":
+            assert difference(tmp_path, path.name) < 3e-4, "run: golde report --write"
 
 
 def difference(drawn: Path, name: str) -> float:

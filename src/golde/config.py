@@ -170,8 +170,11 @@ class TrainingConfig(_Section):
 
 
 class Config(_Section):
-    """Everything that can be set."""
+    """Everything that can be set, and possibly the graph that it was chosen for."""
 
+    graph: str | None = Field(
+        default=None, min_length=1, description="The graph to train on where none is named."
+    )
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
 
@@ -186,11 +189,12 @@ class Config(_Section):
         """A TOML file with ``section.key=value`` overrides on top; the rest as in ``base`` or by default."""
         values: dict[str, Any] = {}
         if path is not None:
-            values = _read_toml(Path(path))
+            values = read_toml(Path(path))
             _refuse_unknown_keys(values, str(path))
         if base is not None:
             kept = base.model_dump(exclude_none=True)
-            values = {section: kept[section] | values.get(section, {}) for section in kept}
+            sections = {name: kept[name] | values.get(name, {}) for name in _sections()}
+            values = kept | values | sections
         for override in overrides:
             _apply_override(values, override)
         return cls.from_dict(values, source=str(path) if path is not None else "settings")
@@ -232,12 +236,33 @@ class Config(_Section):
         """The settings as TOML text."""
         return tomli_w.dumps(self.settings())
 
+    def difference(self, given: Config) -> str:
+        """Every setting of ``given`` that differs from those here, in words; empty where none does."""
+        there, here = self.model_dump(), given.model_dump()
+        return ", ".join(
+            f"{section}.{key} is {value!r} there and {here[section][key]!r} here"
+            for section in _sections()
+            for key, value in there[section].items()
+            if value != here[section][key]
+        )
 
-def _read_toml(path: Path) -> dict[str, Any]:
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The contents of a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: cannot read the configuration: {error}") from None
+
+
+def _sections() -> dict[str, type[_Section]]:
+    """The sections of a configuration by name."""
+    kinds = {name: field.annotation for name, field in Config.model_fields.items()}
+    return {
+        name: kind
+        for name, kind in kinds.items()
+        if isinstance(kind, type) and issubclass(kind, _Section)
+    }
 
 
 def _apply_override(values: dict[str, Any], override: str) -> None:
@@ -260,11 +285,10 @@ def _apply_override(values: dict[str, Any], override: str) -> None:
 
 
 def _refuse_unknown_keys(values: dict[str, Any], source: str) -> None:
-    known = {
-        section: list(field.annotation.model_fields)  # type: ignore[union-attr]
-        for section, field in Config.model_fields.items()
-    }
+    known = {section: list(kind.model_fields) for section, kind in _sections().items()}
     for section, content in values.items():
+        if section == "graph":
+            continue
         if section not in known:
             raise ConfigError(f"{source}: unknown section {section!r}{_closest(section, known)}")
         if not isinstance(content, dict):

@@ -64,7 +64,7 @@ DRAW = "entity direction answer *weight place !loop order step entities directio
 DRAW += " !own_masked drawn ~start"
 LOSS = "*positive *own *shared !own_masked !masked *weight *terms *to_positive *to_own *to_shared"
 LOSS += " .margin .temperature"
-RANKS = "*truth answers offsets ?counts excluded *scores *maxima ?doubt"
+RANKS = "*truth answers offsets ?counts excluded *scores *maxima *push !turned *pull ?doubt"
 GROUP = "*q *q_low *c *c_low *of_query *of_candidate .scale"
 TABLE = "ids stamp turn ?last ?taken *rows *grad *moments *squares"
 
@@ -174,7 +174,8 @@ def of_ranks() -> Iterator[Any]:
     constants |= {"BLOCK_B": ranks.TILE.rows, "BLOCK_N": ranks.TILE.columns}
     options = {"num_warps": ranks.TILE.warps, "maxnreg": ranks.REGISTERS}
     for what in (TRUTH, COUNTS, BEST):
-        yield built(tile_kernel, named, constants | {"WHAT": what}, **options)
+        chosen = constants | {"WHAT": what, "BIASED": what == COUNTS}
+        yield built(tile_kernel, named, chosen, **options)
     constants = {"OWN": True, "BLOCK": ranks.MARKS}
     yield built(mark_kernel, types("first last base codes entity excluded"), constants, num_warps=4)
 

@@ -238,7 +238,40 @@ def test_predictions_are_those_of_blocks(known: str, monkeypatch: pytest.MonkeyP
 
 def test_what_the_kernels_cannot_do_is_scored_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("golde.models.golde.supports", lambda *_: True)
-    for more in ({"bias": True}, {"signature": "E2x1 P2x1 Q2x1 E3x1"}):
-        settings = {"signature": "P3x2", **more}
-        assert not isinstance(GoldE(ModelConfig(**settings), 5, 1).scorer(), CountingScorer)
-    assert isinstance(GoldE(ModelConfig(signature="P3x2"), 5, 1).scorer(), CountingScorer)
+    many, few = (
+        GoldE(ModelConfig(signature=signature), 5, 1).scorer()
+        for signature in ("E2x1 P2x1 Q2x1 E3x1", "P3x2")
+    )
+    assert not isinstance(many, CountingScorer)
+    assert isinstance(few, CountingScorer)
+
+
+@pytest.mark.usefixtures("_spans")
+@pytest.mark.parametrize("reciprocal", [True, False], ids=["", "one score"])
+def test_biases_count(reciprocal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of both directions, so large that they decide; in ranks and among the best."""
+    entities, count = 131, 70
+    config = ModelConfig(signature="P3x2 Q3x1", bias=True, reciprocal=reciprocal)
+    model = GoldE(config, entities, RELATIONS).to(DEVICE)
+    with torch.no_grad():
+        for seed, bias in enumerate((model.query_bias, model.answer_bias)):
+            bias.copy_(torch.randn(entities, generator=seeded(seed)))
+    known = KnownFacts(facts(entities, 400, 4), entities, RELATIONS)
+    blocks = model.scorer()
+    assert not isinstance(blocks, CountingScorer) or CUDA
+    monkeypatch.setattr("golde.models.golde.supports", lambda *_: True)
+    scorer = model.scorer()
+    assert isinstance(scorer, SearchingScorer)
+
+    def plain(entity: Tensor, direction: Tensor, start: int, stop: int) -> Tensor:
+        return blocks(entity, direction, start, stop)
+
+    expected = ranked(plain, known, entities, count, True)
+    monkeypatch.setattr(scorer, "score", None)
+    assert same(ranked(scorer, known, entities, count, True), expected)
+    entity, direction, _ = asked(entities, count)
+    nothing = KnownFacts(facts(entities, 0, 4), entities, RELATIONS).to(DEVICE)
+    values, best, _ = scorer.top(entity, direction, 9, nothing.ranges(entity, direction))
+    highest, columns = top_k(plain(entity, direction, 0, entities), 9)
+    assert torch.equal(best, columns)
+    torch.testing.assert_close(values, highest, rtol=1e-5, atol=1e-5)

@@ -35,7 +35,7 @@ def train(
         typer.Argument(
             metavar="NAME|PATH",
             help="A named set, a folder with train, valid and test files, or one file of facts. "
-            "A run that is resumed knows its own.",
+            "A run that is resumed knows its own, and a configuration may name one.",
         ),
     ] = None,
     *,
@@ -84,6 +84,8 @@ def train(
         graph = read_graph(source, data_dir, columns, valid, test)
     elif resume and started:
         graph = RunFolder(out).graph()
+    elif settings.graph is not None:
+        graph = read_graph(settings.graph, data_dir, columns, valid, test)
     else:
         raise GoldeError("name the graph to train on: golde train NAME|PATH --out RUN")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,9 @@ from golde.kernels import Core, Finish, paired, pairwise
 from golde.kernels.triton.groups import Group
 from golde.kernels.triton.support import supports
 from golde.models.contract import Model
+
+if TYPE_CHECKING:
+    from golde.kernels.triton.ranks import Biases
 
 Distance = Callable[[Core, Core, Finish, int], Tensor]
 
@@ -90,18 +93,19 @@ class GoldE(Model):
     def scorer(self) -> Callable[[Tensor, Tensor, int, int], Tensor]:
         """On a GPU the scorer can also ``count`` and find the ``top`` by itself, in fused kernels.
 
-        See ``golde.kernels.triton.ranks``; not with biases and not with many groups.
+        See ``golde.kernels.triton.ranks``; not with many groups.
         """
         score = super().scorer()
         table, finishes = self.entity, [group.finish for group in self.geometries]
-        if self.config.bias or not all(supports(f, table.dtype, table.device) for f in finishes):
+        if not all(supports(f, table.dtype, table.device) for f in finishes):
             return score
         from golde.kernels.triton.ranks import MOST_GROUPS, FusedScorer
 
         if len(finishes) > MOST_GROUPS:
             return score
+        biases = self._biases if self.config.bias else None
         return FusedScorer(
-            score, table, self.queries, self.candidates, self.weights, self.config.norm
+            score, table, self.queries, self.candidates, self.weights, self.config.norm, biases
         )
 
     def tensors(self) -> dict[str, Tensor]:
@@ -162,6 +166,16 @@ class GoldE(Model):
     def _score_own(self, queries: list[Core], candidates: list[Core]) -> Tensor:
         """Query b with candidate b alone, (B,)."""
         return self._total(paired, queries, candidates)
+
+    def _biases(self, entity: Tensor, direction: Tensor) -> Biases:
+        """``_bias`` of queries and all entities apart, as kernels that rank take them."""
+        from golde.kernels.triton.ranks import Biases
+
+        turned = direction >= self.relations
+        if self.config.reciprocal:
+            turned = torch.zeros_like(turned)
+        both = torch.stack((self.query_bias, self.answer_bias))
+        return Biases(both[turned.long(), entity], turned, both.flip(0))
 
     def _directed_maps(self, group: Geometry, directions: Tensor | None) -> Any:
         """The maps of some directions, or of all."""

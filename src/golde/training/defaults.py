@@ -58,10 +58,11 @@ def resolve(config: Config, graph: KnowledgeGraph) -> Config:
     training["steps"] = max(300, round(passes * queries / batch))
     steps = config.training.steps or training["steps"]
     training["validate_every"] = max(1, steps // 10)
-    return config.with_values(
+    resolved = config.with_values(
         model=_open(config.model.model_dump(), model),
         training=_open(config.training.model_dump(), training),
     )
+    return resolved.model_copy(update={"graph": None})  # a run has its own
 
 
 def compiles(config: Config, entities: int, device: torch.device) -> bool:

@@ -134,7 +134,7 @@ def _open(
     stored = folder.config()
     if stored != config:
         raise ConfigError(
-            f"{folder.path}: was started with other settings ({_difference(stored, config)}); "
+            f"{folder.path}: was started with other settings ({stored.difference(config)}); "
             "resume without giving any, or choose another --out"
         )
     about = folder.about()
@@ -153,17 +153,6 @@ def _open(
     if not about.get("finished") and here not in [about.get("environment"), *before]:
         folder.update_about(resumed_in=[*before, here])  # the end depends on it too
     return graph
-
-
-def _difference(stored: Config, given: Config) -> str:
-    """Every setting that differs, in words."""
-    there, here = stored.model_dump(), given.model_dump()
-    return ", ".join(
-        f"{section}.{key} is {value!r} there and {here[section][key]!r} here"
-        for section, values in there.items()
-        for key, value in values.items()
-        if value != here[section][key]
-    )
 
 
 class _Training:

@@ -9,6 +9,7 @@ kernels and their derivation are in ``ranks_kernels``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -53,6 +54,19 @@ PRECISION = "tf32x3"
 
 Scorer = Callable[[Tensor, Tensor, int, int], Tensor]
 
+
+class Biases(NamedTuple):
+    """Of B queries and all E entities: ``push[b] + pull[turned[b], n]`` is added to a score."""
+
+    push: Tensor  # (B,)
+    turned: Tensor  # (B,), true or false
+    pull: Tensor  # (2, E)
+
+    def of(self, queries: Tensor | slice, candidates: Tensor | slice) -> Biases:
+        """Those of some queries and candidates."""
+        return Biases(self.push[queries], self.turned[queries], self.pull[:, candidates])
+
+
 Known = tuple[Tensor, Tensor, Tensor, Tensor]
 """``first, last, base, codes``: the known answers of query b are ``codes[first[b]:last[b]] − base[b]``."""
 
@@ -87,6 +101,7 @@ def launch_ranks(
     N: int,
     *,
     start: int = 0,
+    biases: Biases | None = None,
     **tensors: Tensor,
 ) -> None:
     """The tiles of B queries, possibly a slice of those packed, and N candidates from ``start`` on.
@@ -108,10 +123,13 @@ def launch_ranks(
     if max(q.vectors.shape[2] for q in query) <= SHORT:
         options |= {"num_stages": TILE.stages, "maxnreg": REGISTERS}
     named = ("truth", "answers", "offsets", "counts", "excluded", "scores", "maxima")
+    push, turned, pull = (doubt, doubt, doubt) if biases is None else biases
+    if biases is not None:
+        turned = turned.view(torch.uint8)
     tile_kernel[(down if what == TRUTH else down * over,)](
-        *groups, *(tensors.get(name, doubt) for name in named), doubt,
-        B, N, len(tensors.get("answers", ())), start, _rows(query), _rows(candidate),
-        WHAT=what, NORM=norm, PRECISION=PRECISION, **shapes,
+        *groups, *(tensors.get(name, doubt) for name in named), push, turned, pull, doubt,
+        B, N, len(tensors.get("answers", ())), start, pull.stride(0), _rows(query), _rows(candidate),
+        WHAT=what, BIASED=biases is not None, NORM=norm, PRECISION=PRECISION, **shapes,
         BLOCK_B=TILE.rows, BLOCK_N=TILE.columns, BAND=BAND, **options,
     )  # fmt: skip
 
@@ -128,7 +146,8 @@ def _rows(side: Sequence[Packed]) -> int:
 class FusedScorer:
     """Scores ``−Σ w d^norm`` of up to ``MOST_GROUPS`` groups: in blocks when called, or used up as made.
 
-    ``queries`` and ``candidates`` give the cores of rows of the table; parameters must not change in
+    ``queries`` and ``candidates`` give the cores of rows of the table, ``biases`` what is added for queries
+    by entity and direction; parameters must not change in
     between. Where ``doubt`` comes back as other than 0, a score is not finite (or was not the same when
     it was made twice), and blocks of scores have to tell.
     """
@@ -141,9 +160,10 @@ class FusedScorer:
         candidates: Callable[[Tensor], Sequence[Core]],
         weights: Sequence[float],
         norm: int,
+        biases: Callable[[Tensor, Tensor], Biases] | None = None,
     ) -> None:
         self.score, self.table, self.weights, self.norm = score, table, weights, norm
-        self.queries, self.candidates = queries, candidates
+        self.queries, self.candidates, self.biases = queries, candidates, biases
         self.kept: dict[tuple[int, int], list[Packed]] = {}
 
     def __call__(self, entity: Tensor, direction: Tensor, start: int, stop: int) -> Tensor:
@@ -169,12 +189,14 @@ class FusedScorer:
         counts = torch.zeros(2, len(answer), dtype=torch.int32, device=entity.device)
         doubt = counts.new_zeros(1)
         offsets = torch.searchsorted(row, torch.arange(B + 1, device=row.device))
-        truth = self._true_distances(query, row, answer, doubt)
+        biases = None if self.biases is None else self.biases(entity, direction)
+        truth = self._true_distances(query, row, answer, biases, doubt)
         for start, stop, candidate in self._spans(query, MASKED // _rows(query)):
             launch_ranks(
                 COUNTS, query, candidate, self.weights, self.norm, doubt, B, stop - start,
                 start=start, truth=truth, answers=answer, offsets=offsets, counts=counts,
                 excluded=launch_marks(known, entity, start, stop, _rows(candidate), own=own),
+                biases=biases and biases.of(slice(None), slice(start, stop)),
             )  # fmt: skip
         return counts, doubt
 
@@ -191,6 +213,7 @@ class FusedScorer:
         fit = SCRATCH // (4 * k * TILE.columns) // TILE.rows * TILE.rows
         rows = max(TILE.rows, min(SCRATCH_ROWS, _rows(query), fit))
         doubt = torch.zeros(1, dtype=torch.int32, device=entity.device)
+        biases = None if self.biases is None else self.biases(entity, direction)
         values, best = self.table.new_empty(len(entity), 0), entity.new_empty(len(entity), 0)
         for start, stop, candidate in self._spans(query, SCRATCH // rows):
             tiles = _rows(candidate) // TILE.columns
@@ -210,6 +233,7 @@ class FusedScorer:
                     BEST, own, candidate, self.weights, self.norm, doubt, len(asked), stop - start,
                     excluded=launch_marks(marks, asked, start, stop, _rows(candidate)),
                     scores=scores, maxima=maxima,
+                    biases=biases and biases.of(some, slice(start, stop)),
                 )  # fmt: skip
                 found.append(_best_of_tiles(scores[: len(asked)], maxima[: len(asked)], k))
             more = [torch.cat(parts) for parts in zip(*found, strict=True)]
@@ -221,7 +245,12 @@ class FusedScorer:
         return _pack(self.queries(self.table.index_select(0, entity), direction))
 
     def _true_distances(
-        self, query: Sequence[Packed], row: Tensor, answer: Tensor, doubt: Tensor
+        self,
+        query: Sequence[Packed],
+        row: Tensor,
+        answer: Tensor,
+        biases: Biases | None,
+        doubt: Tensor,
     ) -> Tensor:
         """The distance of query ``row`` to its answer, (A,)."""
         candidate = _pack(self.candidates(self.table.index_select(0, answer)))
@@ -237,7 +266,7 @@ class FusedScorer:
         truth = self.table.new_empty(len(answer))
         launch_ranks(
             TRUTH, own, candidate, self.weights, self.norm, doubt, len(answer), len(answer),
-            truth=truth,
+            truth=truth, biases=biases and biases.of(row, answer),
         )  # fmt: skip
         return truth
 

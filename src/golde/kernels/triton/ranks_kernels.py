@@ -7,6 +7,9 @@ add up to is scaled by ``w_i / w_{i+1}`` when the next begins, and the whole by 
 numbered in bands of ``BAND`` tiles of queries, which are walked through column by column: those that run at
 the same time then need few queries and few candidates, and both come from the cache.
 
+**Biases.** The score of a pair may have a bias of the query and one of the candidate on top. Where one score
+serves both directions an entity has two of the latter, and the query says which: both are loaded.
+
 **Counts.** A rank is how many candidates are nearer than the answer. The distances of the answers are
 made first, by tiles on the diagonal of (queries, their own answers); then every tile compares what it holds
 with them and adds up whole numbers, in whatever order. A query that is asked for several answers is one
@@ -57,14 +60,14 @@ def mark_kernel(
         at += BLOCK
 
 
-@kernel(do_not_specialize=["B", "N", "A", "start"])  # which differ from call to call
+@kernel(do_not_specialize=["B", "N", "A", "start", "apart"])  # which differ from call to call
 def tile_kernel(
     q_0, q_low_0, c_0, c_low_0, of_query_0, of_candidate_0, scale_0, M_0,
     q_1, q_low_1, c_1, c_low_1, of_query_1, of_candidate_1, scale_1, M_1,
     q_2, q_low_2, c_2, c_low_2, of_query_2, of_candidate_2, scale_2, M_2,
-    truth, answers, offsets, counts, excluded, scores, maxima, doubt,
-    B, N, A, start, rows_q, rows_c,
-    WHAT: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr,
+    truth, answers, offsets, counts, excluded, scores, maxima, push, turned, pull, doubt,
+    B, N, A, start, apart, rows_q, rows_c,
+    WHAT: tl.constexpr, BIASED: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr,
     GEODESIC_0: tl.constexpr, WIDTH_0: tl.constexpr,
     GEODESIC_1: tl.constexpr, WIDTH_1: tl.constexpr,
     GEODESIC_2: tl.constexpr, WIDTH_2: tl.constexpr,
@@ -76,7 +79,8 @@ def tile_kernel(
 
     TRUTH: ``truth[b]``, query b with candidate b. COUNTS: add up, for the answers ``offsets[b] ..
     offsets[b + 1]`` of query b, how many candidates are nearer and how many as near. BEST: write scores,
-    −∞ for what is excluded, and their maxima.
+    −∞ for what is excluded, and their maxima. BIASED: ``push[b] + pull[turned[b], n]`` is taken from it; the
+    rows of ``pull`` lie ``apart``.
     """
     program = tl.program_id(0)
     if WHAT == TRUTH:
@@ -106,6 +110,12 @@ def tile_kernel(
             M_2, rows_q, rows_c,
             GEODESIC_2, NORM, PRECISION, WIDTH_2, WIDTH_2 if WIDTH_2 < WHOLE else WHOLE,
         )  # fmt: skip
+    if BIASED:
+        there, first = rows < B, tl.load(pull + columns, mask=columns < N, other=0.0)
+        second = tl.load(pull + apart + columns, mask=columns < N, other=0.0)
+        other = tl.load(turned + rows, mask=there, other=0)[:, None] != 0
+        bias = tl.where(other, second[None, :], first[None, :])
+        total -= tl.load(push + rows, mask=there, other=0.0)[:, None] + bias
     if WHAT == TRUTH:
         own = tl.where(rows[:, None] == columns[None, :], total, 0.0)
         tl.store(truth + rows, tl.sum(own, 1), mask=rows < B)

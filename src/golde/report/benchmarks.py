@@ -1,31 +1,17 @@
-"""Writes the figures of results/ into README.md and docs/results.md: ``python scripts/render_results.py``.
+"""What the commands of ``benchmarks/`` found, one section of a page each.
 
-No figure in either place is typed by hand: each comes from a file that a command of ``benchmarks/``
-wrote, with its commit, versions, machine, seed and protocol inside.
+No figure is typed by hand: each comes from a file that such a command wrote into ``results/``, with its
+commit, versions, machine, seed and protocol inside.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-README, PAGE = ROOT / "README.md", ROOT / "docs" / "results.md"
-OPEN, CLOSE = "<!-- results -->", "<!-- /results -->"
-
-
-def results(name: str) -> dict[str, Any] | None:
-    """The contents of a result file, if its benchmark was run."""
-    path = ROOT / "results" / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-
-
-def table(head: list[str], rows: Iterable[list[str]]) -> str:
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+from golde.report.tables import markdown as table
+from golde.runs.atomic import read_json
 
 
 def provenance(found: dict[str, Any]) -> str:
@@ -308,36 +294,13 @@ SECTIONS = {
 }
 
 
+_FIX = "restore it, or run its benchmark again"
 IN_README = ("default_accuracy", "gpu_budget", "cpu_speed")
 """The others are on the page alone."""
 
 
-def rendered(names: Iterable[str]) -> str:
-    """The sections of these results, as far as their benchmarks were run."""
-    parts = []
-    for name in names:
-        title, section = SECTIONS[name]
-        found = results(name)
-        if found is not None:
-            parts.append(f"### {title}\n\n{section(found)}")
-    return "\n\n".join(parts)
-
-
-def readme(text: str) -> str:
-    """The README with its results written anew."""
-    before, _, rest = text.partition(OPEN)
-    _, _, after = rest.partition(CLOSE)
-    return f"{before}{OPEN}\n{rendered(IN_README)}\n{CLOSE}{after}"
-
-
-def page() -> str:
-    return (
-        "# Results\n\nEvery figure here was written by a command of `benchmarks/` into `results/`, and "
-        "from there into this page by `scripts/render_results.py`.\n\n"
-        f"{rendered(SECTIONS).replace('### ', '## ')}\n"
-    )
-
-
-if __name__ == "__main__":
-    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
-    PAGE.write_text(page(), encoding="utf-8")
+def section(results: Path, name: str) -> str:
+    """The section of a benchmark, with its heading; empty where it was not run."""
+    title, write = SECTIONS[name]
+    path = results / f"{name}.json"
+    return f"## {title}\n\n{write(read_json(path, fix=_FIX))}" if path.is_file() else ""

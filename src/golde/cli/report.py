@@ -1,0 +1,230 @@
+"""``golde reproduce`` and ``golde report``."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from golde.cli import options
+from golde.cli.output import complain, note, say, say_json, say_table
+from golde.cli.train import read_graph, stopping, watching
+from golde.errors import GoldeError
+
+if TYPE_CHECKING:
+    from golde.data.graph import KnowledgeGraph
+    from golde.report.reproduce import Place
+    from golde.report.studies import Job
+    from golde.report.tables import Table
+
+RESULTS, RUNS = Path("results"), Path("runs")
+
+EXAMPLES = """\b
+Example: golde reproduce configs/wn18rr.toml
+  golde reproduce studies/table3.toml --jobs 4
+  golde report --write
+"""
+
+STOPPED = {130, -signal.SIGTERM}
+"""Exit codes of a training that was asked to stop, the second one's before it could listen."""
+
+Results = Annotated[Path, typer.Option(metavar="FOLDER", help="Where result files are kept.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=EXAMPLES)(reproduce)
+    app.command(epilog="Example: golde report --paper")(report)
+
+
+def reproduce(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A configuration that names its graph, or a study."),
+    ],
+    seeds: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,…", help="Unset: 0,1,2 for a configuration; those of a study."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VARIANT", help="This one of a study; may be given several times."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, each a process.")] = 1,
+    again: Annotated[
+        bool, typer.Option("--again", help="Replace results; the old ones are kept inside the new.")
+    ] = False,
+    results: Results = RESULTS,
+    runs: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where run folders are kept.")
+    ] = RUNS,
+    device: options.OnDevice = options.Device.auto,
+    data_dir: options.DataDir = None,
+    shared: Annotated[int, typer.Option(hidden=True, min=1)] = 1,
+) -> None:
+    """Train a configuration or a study, rank it once, and keep what it reached.
+
+    A configuration is ranked on test, under the standard protocol and under the self-filter; a study on
+    validation, unless it says otherwise. What is there already is left alone, what was interrupted goes on.
+    """
+    from golde.report.reproduce import Place
+    from golde.report.studies import read_jobs
+
+    found = read_jobs(file, seeds=_seeds(seeds), only=only or [])
+    graphs: dict[str, KnowledgeGraph] = {}
+    places = []
+    for job in found:
+        if job.graph not in graphs:
+            graphs[job.graph] = read_graph(job.graph, data_dir)
+        places.append(Place(job, graphs[job.graph], results=results, runs=runs, again=again))
+    for place in places:
+        if place.is_complete:
+            say(f"{place.job}: there already, {place.path}")
+    places = [place for place in places if not place.is_complete]
+    if jobs > 1:
+        given = ["--results", results, "--runs", runs, "--device", device.value]
+        given += ["--data-dir", data_dir] if data_dir is not None else []
+        failed = _side_by_side(file, places, jobs, [*given, *["--again"] * again])
+    else:
+        failed = _one_by_one(places, device.value, shared)
+    if failed:
+        raise GoldeError(f"{len(failed)} of {len(places)} failed: {'; '.join(map(str, failed))}")
+
+
+def _seeds(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise GoldeError(f"--seeds {text!r}: give whole numbers, such as 0,1,2") from None
+
+
+def _one_by_one(places: list[Place], device: str, shared: int) -> list[Job]:
+    """Reproduce here; the jobs that failed. A single one that fails stops the command."""
+    from golde.report.reproduce import reproduce as run
+    from golde.training.loop import StoppedError
+
+    failed = []
+    for place in places:
+        note(f"{place.job}: training in {place.run}")
+        try:
+            with watching() as watch, stopping() as should_stop:
+                run(
+                    place,
+                    device=device,
+                    shared=shared,
+                    watch=watch,
+                    should_stop=should_stop,
+                )
+        except StoppedError as stopped:
+            note(f"{stopped}; the same command goes on")
+            raise typer.Exit(130) from None
+        except GoldeError as error:
+            if len(places) == 1:
+                raise
+            complain(f"{place.job}: {error}")
+            failed.append(place.job)
+            continue
+        _say_outcome(place)
+    return failed
+
+
+def _side_by_side(file: Path, places: list[Place], jobs: int, given: list[Any]) -> list[Job]:
+    """Reproduce in processes, several at a time; the jobs that failed."""
+    from golde.report.processes import Command, run_side_by_side
+
+    commands, by_name = {}, {str(place.job): place for place in places}
+    for name, place in by_name.items():
+        words = [sys.executable, "-m", "golde", "reproduce", file, "--seeds", place.job.seed]
+        words += ["--only", place.job.name] if place.job.study else []
+        log = place.run.with_name(place.run.name + ".log")
+        commands[name] = Command([str(word) for word in [*words, *given, "--shared", jobs]], log)
+    failed = []
+
+    def tell(name: str, code: int) -> None:
+        if code == 0:
+            _say_outcome(by_name[name])
+        elif code not in STOPPED:
+            failed.append(by_name[name].job)
+            complain(f"{name}: {_last_line(commands[name].log)}")
+
+    with stopping() as should_stop:
+        codes = run_side_by_side(commands, jobs, tell=tell, should_stop=should_stop)
+    if len(codes) < len(commands) or not STOPPED.isdisjoint(codes.values()):
+        note("stopped; the same command goes on")
+        raise typer.Exit(130)
+    return failed
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line.removeprefix("error: ") for line in reversed(lines) if line), "no word")
+
+
+def _say_outcome(place: Place) -> None:
+    from golde.report.results import read_record, values
+    from golde.report.tables import duration
+
+    record = read_record(place.path)
+    (standard,), (filtered,) = (values([record], "mrr", p) for p in ("standard", "self_filter"))
+    say(
+        f"{place.job}: {record['split']} MRR {standard:.4f}, self-filter {filtered:.4f}, "
+        f"{duration(record['training']['seconds'])}; {place.path}"
+    )
+
+
+def report(
+    results: Results = RESULTS,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="The paper's tables with ours beside them.")
+    ] = False,
+    write: Annotated[
+        bool,
+        typer.Option(
+            "--write", help="Write README.md, docs/results.md, docs/paper.md and its figures anew."
+        ),
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Show what was reproduced, by configuration, and write it into the documentation."""
+    from golde.report.paper import Evidence
+    from golde.report.results import summaries
+    from golde.report.tables import reproduced
+
+    if not results.is_dir():
+        raise GoldeError(
+            f"{results}: no such folder; reproduce something first, or name it with --results"
+        )
+    if write:
+        from golde.report.pages import write_pages
+
+        for path in write_pages(results.absolute().parent, results):
+            note(f"wrote {path}")
+    if json:
+        say_json(summaries(results))
+    elif paper:
+        _print(Evidence(results, results.absolute().parent / "configs").tables())
+    elif not write:
+        if tables := reproduced(results):
+            _print(tables)
+            say(READING, style="dim")
+        else:
+            note("nothing was reproduced yet; start with: golde reproduce configs/wn18rr-45s.toml")
+
+
+READING = (
+    "Test, filtered, both sides, realistic rank on ties; means over seeds, ± their\nstandard deviation. "
+    "self-f.: MRR without the query's own entity as a candidate."
+)
+
+
+def _print(tables: list[Table]) -> None:
+    for table in tables:
+        say(table.title, style="bold")
+        say_table(table.head, table.rows, "<" + ">" * (len(table.head) - 1))
+        if table.note:
+            say(fill(table.note, 80) + "\n", style="dim")

@@ -1,0 +1,1 @@
+"""Figures that come from runs: trained and ranked by one command, stored, and rendered into pages."""

@@ -1,0 +1,84 @@
+"""The pages that figures are written into: README.md, docs/results.md and docs/paper.md.
+
+Nothing on them is typed by hand: what there is in ``results/`` is rendered, and nothing else.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from golde.errors import GoldeError
+from golde.report.benchmarks import IN_README, SECTIONS, section
+from golde.report.paper import Evidence
+from golde.report.plots import write_plots
+from golde.report.tables import reproduced_section
+from golde.runs.atomic import write_text
+
+OPEN, CLOSE = "<!-- results -->", "<!-- /results -->"
+
+RESULTS = """# Results
+
+Every figure here was written by a command, `golde reproduce` or one of `benchmarks/`, into `results/`, and
+from there into this page by `golde report --write`. [The paper beside ours](paper.md) has the paper's
+tables; [Reproduce](reproduce.md) says how all of this is made again.
+
+"""
+PAPER = """# The paper beside ours
+
+The tables and figures of the paper with ours beside them, written by `golde report --write`: published
+figures from `src/golde/report/published.toml`, ours from `results/`. What was not run says so.
+[Reproduce](reproduce.md) has the commands.
+
+"""
+FIGURES = {
+    "Figure 3,": "![MRR by dimension](assets/figure3.png)\n\nAs [SVG](assets/figure3.svg).",
+    "Figure 4:": "![MRR by numbers an entity](assets/figure4.png)\n\nAs [SVG](assets/figure4.svg).",
+}
+
+
+def between(text: str, content: str, path: Path) -> str:
+    """A page with the part between its two marks written anew."""
+    before, opening, rest = text.partition(OPEN)
+    _, closing, after = rest.partition(CLOSE)
+    if not opening or not closing:
+        raise GoldeError(f"{path}: has no {OPEN} … {CLOSE}; put both where results belong")
+    return f"{before}{OPEN}\n{content}\n{CLOSE}{after}"
+
+
+def rendered(root: Path, results: Path) -> dict[Path, str]:
+    """Every page of a checkout as it should be."""
+    readme = root / "README.md"
+    if not readme.is_file() or not (root / "docs").is_dir():
+        raise GoldeError(
+            f"{root}: has no README.md and docs/ to write into; --results must name the folder of a checkout"
+        )
+    reproduced = reproduced_section(results)
+    benchmarks = {name: section(results, name) for name in SECTIONS}
+    short = [reproduced, *(benchmarks[name] for name in IN_README)]
+    content = "\n\n".join(part.replace("## ", "### ", 1) for part in short if part)
+    whole = "\n\n".join(part for part in (reproduced, *benchmarks.values()) if part)
+    return {
+        readme: between(readme.read_text(encoding="utf-8"), content, readme),
+        root / "docs" / "results.md": f"{RESULTS}{whole}\n",
+        root / "docs" / "paper.md": PAPER + _paper(Evidence(results, root / "configs")) + "\n",
+    }
+
+
+def _paper(evidence: Evidence) -> str:
+    """Each table, and each figure before the first of its tables."""
+    parts, pictures = [], dict(FIGURES)
+    for table in evidence.tables():
+        start = next((start for start in pictures if table.title.startswith(start)), None)
+        heading, _, rest = table.markdown().replace("### ", "## ", 1).partition("\n\n")
+        picture = [pictures.pop(start)] if start else []
+        parts.append("\n\n".join([heading, *picture, rest]))
+    return "\n\n".join(parts)
+
+
+def write_pages(root: Path, results: Path) -> list[Path]:
+    """Write every page and picture of a checkout; the paths that were written."""
+    pages = rendered(root, results)
+    pictures = write_plots(Evidence(results, root / "configs"), root / "docs" / "assets")
+    for path, text in pages.items():
+        write_text(path, text)
+    return [*pages, *pictures]

@@ -1,0 +1,336 @@
+"""The paper's evidence beside ours: its tables, each cell of ours from a result file or *not run*."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from golde.config import Config
+from golde.data.catalogue import entries
+from golde.report.results import (
+    FIGURES,
+    PROTOCOLS,
+    Record,
+    by_configuration,
+    parameters,
+    read_records,
+    values,
+    variants,
+)
+from golde.report.tables import (
+    NOT_RUN,
+    Table,
+    duration,
+    figure,
+    label,
+    machine,
+    mean_or_not_run,
+    published,
+)
+
+GRAPHS = {"wn18rr": "WN18RR", "fb15k-237": "FB15k-237", "yago3-10": "YAGO3-10"}
+"""The sets of the paper; the configuration of each is called after it, with ``-k32`` at 32 numbers."""
+
+SMALL = "-k32"
+IN_WORDS = {"standard": "standard", "self_filter": "self-filter"}
+GEOMETRIES = {
+    "E": "E, one space",
+    "P": "P, one space",
+    "Q": "Q, one space",
+    "PP": "products of P",
+    "QQ": "products of Q",
+    "PQ": "P × Q",
+}
+
+Curve = dict[float, float]
+"""MRR by dimension or size."""
+
+
+@cache
+def paper() -> dict[str, Any]:
+    """Every figure of the paper that there is a table for."""
+    text = (resources.files("golde.report") / "published.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+class Evidence:
+    """What was run, ready to be set beside what was published."""
+
+    def __init__(self, results: Path, configs: Path) -> None:
+        self.runs = by_configuration(read_records(results, "runs"))
+        self.studies = read_records(results, "studies")
+        self.configs = configs
+
+    def of(self, graph: str, config: str) -> list[Record]:
+        """The seeds of a configuration."""
+        return self.runs.get(graph, {}).get(config, [])
+
+    def tables(self) -> list[Table]:
+        """All of them, in the order of the paper."""
+        return [
+            *self.main(),
+            *self.geometries(),
+            self.relations(),
+            *self.small(),
+            self.time(),
+            self.parameters(),
+            *self.dimensions(),
+            self.sizes(),
+        ]
+
+    def main(self) -> list[Table]:
+        """Table 2: each graph, both protocols."""
+        head = ["model", *map(label, _ORDER), "seeds"]
+        return [
+            Table(
+                f"Table 2, {title}: link prediction",
+                head,
+                self._rows("table2", graph, _ORDER, lambda name: not name.endswith(SMALL), graph),
+                f"Published figures first; those of GoldE {_THEIR_PROTOCOL[graph]}. Ours are means "
+                "over seeds, on test.",
+            )
+            for graph, title in GRAPHS.items()
+        ]
+
+    def small(self) -> list[Table]:
+        """Tables 5 and 11: 32 numbers an entity."""
+        names = [name for name in _ORDER if name != "mr"]
+        return [
+            Table(
+                f"Tables 5 and 11, {title}: 32 numbers an entity",
+                ["model", *map(label, names), "seeds"],
+                self._rows(
+                    "table11", graph, names, lambda name: name.endswith(SMALL), graph + SMALL
+                ),
+            )
+            for graph, title in GRAPHS.items()
+        ]
+
+    def _rows(
+        self,
+        table: str,
+        graph: str,
+        names: list[str],
+        belongs: Callable[[str], bool],
+        headline: str,
+    ) -> list[list[str]]:
+        """What was published, then every configuration of ours that belongs there, the headline first."""
+        rows = [
+            [model, *(published(block, name) for name in names), ""]
+            for model, block in paper()[table][graph].items()
+        ]
+        others = [name for name in self.runs.get(graph, {}) if belongs(name) and name != headline]
+        for config in [headline, *others]:
+            records = self.of(graph, config)
+            for protocol in PROTOCOLS:
+                cells = [mean_or_not_run(values(records, name, protocol), name) for name in names]
+                rows.append([f"ours: {config}, {IN_WORDS[protocol]}", *cells, _count(records)])
+        return rows
+
+    def geometries(self) -> list[Table]:
+        """Table 3: what each geometry is worth."""
+        found = variants(self.studies, "table3")
+        tables = []
+        for graph, title in GRAPHS.items():
+            rows = []
+            for key, block in paper()["table3"][graph].items():
+                records = found.get((graph, key), [])
+                rows.append(
+                    [
+                        GEOMETRIES[key],
+                        *(published(block, name) for name in ("mrr", "hits@10")),
+                        *(mean_or_not_run(values(records, n), n) for n in ("mrr", "hits@10")),
+                        records[0]["settings"]["model"]["signature"] if records else "",
+                        _count(records),
+                    ]
+                )
+            head = ["geometry", "MRR", "H@10", "our MRR", "our H@10", "our space", "seeds"]
+            of_graph = [r for (g, _), records in found.items() if g == graph for r in records]
+            tables.append(Table(f"Table 3, {title}: geometries", head, rows, _study_note(of_graph)))
+        return tables
+
+    def relations(self) -> Table:
+        """Table 4: WN18RR by relation."""
+        records, rows = self.of("wn18rr", "wn18rr"), []
+        for name, block in paper()["table4"].items():
+            ours = [r["relations"]["_" + name]["mrr"] for r in records]
+            models = [figure("mrr", block[model]) for model in ("RotH", "HousE", "GoldE")]
+            rows.append([name, f"{block['facts']:,}", *models, mean_or_not_run(ours, "mrr")])
+        return Table(
+            "Table 4: MRR by relation of WN18RR",
+            ["relation", "facts", "RotH", "HousE", "GoldE", "ours"],
+            rows,
+            f"Ours under the standard protocol, means over {_seeds(records)}, on test."
+            if records
+            else "",
+        )
+
+    def time(self) -> Table:
+        """Table 7: how long training takes."""
+        rows = [
+            [model, *(f"{block[graph]} h" for graph in GRAPHS)]
+            for model, block in paper()["table7"].items()
+        ]
+        ours = {graph: self.of(graph, graph) for graph in GRAPHS}
+        rows.append(
+            [
+                "ours",
+                *(
+                    duration(fmean(r["training"]["seconds"] for r in records))
+                    if records
+                    else NOT_RUN
+                    for records in ours.values()
+                ),
+            ]
+        )
+        run = [record for records in ours.values() for record in records]
+        on = "; ".join(dict.fromkeys(map(machine, run)))
+        note = f"Ours on {on}: compilation and validation included{_shared(run)}." if run else ""
+        return Table("Table 7: training time", ["model", *GRAPHS.values()], rows, note)
+
+    def parameters(self) -> Table:
+        """Table 9: how many numbers are learned; ours are counted, not run."""
+        rows = [
+            [model, *(f"{block[graph]:.2f} M" if graph in block else "–" for graph in GRAPHS)]
+            for model, block in paper()["table9"].items()
+        ]
+        rows.append(["ours", *map(self._counted, GRAPHS)])
+        return Table(
+            "Table 9: parameters",
+            ["model", *GRAPHS.values()],
+            rows,
+            "Ours are counted from `configs/`, relations in both directions and biases included.",
+        )
+
+    def _counted(self, graph: str) -> str:
+        path = self.configs / f"{graph}.toml"
+        if not path.is_file():
+            return NOT_RUN
+        counts = entries()[graph].counts
+        found = parameters(Config.load(path).model, counts.entities, counts.relations)
+        return f"{found['all'] / 1e6:.2f} M"
+
+    def dimensions(self) -> list[Table]:
+        """Figure 3 in figures."""
+        return [
+            Table(
+                f"Figure 3, {GRAPHS[graph]}: MRR by dimension",
+                ["dimension", *(f"{who}{letter}" for letter in theirs for who in ("", "our "))],
+                _side_by_side(theirs, self.dimension_curves(graph)),
+                _study_note([r for r in self._study("figure3") if r["graph"] == graph]),
+            )
+            for graph, theirs in paper()["figure3"].items()
+        ]
+
+    def sizes(self) -> Table:
+        """Figure 4 in figures."""
+        theirs = paper()["figure4"]
+        ours = self.size_curve()
+        rows = [
+            [f"{size:g}", *(figure("mrr", mrr) for mrr in each), _cell(ours, size)]
+            for size, *each in _columns(theirs)
+        ]
+        return Table(
+            "Figure 4: MRR on WN18RR by numbers an entity",
+            ["numbers", *theirs, "ours"],
+            rows,
+            _study_note(self._study("figure4")),
+        )
+
+    def dimension_curves(self, graph: str) -> dict[str, Curve]:
+        """Our Figure 3: MRR by dimension of each geometry."""
+        curves: dict[str, Curve] = {letter: {} for letter in paper()["figure3"][graph]}
+        for (of, variant), records in variants(self.studies, "figure3").items():
+            letter, _, dimension = variant.partition("-")
+            if of == graph and letter in curves:
+                curves[letter][float(dimension)] = fmean(values(records, "mrr"))
+        return curves
+
+    def size_curve(self) -> Curve:
+        """Our Figure 4: MRR by numbers an entity."""
+        found = variants(self.studies, "figure4")
+        return {
+            float(variant): fmean(values(records, "mrr"))
+            for (graph, variant), records in found.items()
+            if graph == "wn18rr"
+        }
+
+    def ranked_on(self, study: str) -> str:
+        """What the figures of a study were ranked on, in words."""
+        return _splits(self._study(study))
+
+    def _study(self, name: str) -> list[Record]:
+        return [r for records in variants(self.studies, name).values() for r in records]
+
+
+_ORDER = ["mr", *(name for name in FIGURES if name != "mr")]
+_THEIR_PROTOCOL = {
+    "wn18rr": "are without the query's own entity among the candidates (self-filter)",
+    "fb15k-237": "are under the standard protocol",
+    "yago3-10": "are without the query's own entity among the candidates (self-filter)",
+}
+
+
+def _count(records: list[Record]) -> str:
+    return str(len(records)) if records else ""
+
+
+def _seeds(records: list[Record]) -> str:
+    return f"{len(records)} seed{'s' * (len(records) != 1)}"
+
+
+def _splits(records: list[Record]) -> str:
+    words = {"valid": "validation", "test": "test"}
+    return " and ".join(dict.fromkeys(words[record["split"]] for record in records))
+
+
+def _shared(records: list[Record]) -> str:
+    """Whether trainings had the machine to themselves, in words."""
+    many = max((record["training"]["trainings_at_a_time"] for record in records), default=1)
+    return f", up to {many} trainings at a time" if many > 1 else ""
+
+
+def _study_note(records: list[Record]) -> str:
+    """How the figures of a study came about."""
+    if not records:
+        return ""
+    steps = sorted({r["training"]["steps"] for r in records})
+    seeds = ", ".join(map(str, sorted({r["seed"] for r in records})))
+    seconds = [r["training"]["seconds"] for r in records]
+    short = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
+    return (
+        f"Published on test; ours on {_splits(records)}, standard protocol, at {short} steps "
+        f"({duration(min(seconds))} to {duration(max(seconds))} a run{_shared(records)}), seeds {seeds}, "
+        f"{'; '.join(dict.fromkeys(map(machine, records)))}."
+    )
+
+
+def _pair(point: list[float]) -> tuple[float, float]:
+    place, value = point
+    return place, value
+
+
+def _columns(curves: dict[str, list[list[float]]]) -> list[list[float]]:
+    """Curves over the same places as rows: the place, then the value of each curve."""
+    by_place = [dict(map(_pair, curve)) for curve in curves.values()]
+    return [[place, *(curve[place] for curve in by_place)] for place in by_place[0]]
+
+
+def _side_by_side(theirs: dict[str, list[list[float]]], ours: dict[str, Curve]) -> list[list[str]]:
+    rows = []
+    for place, *each in _columns(theirs):
+        pairs = [
+            (figure("mrr", mrr), _cell(ours[letter], place))
+            for letter, mrr in zip(theirs, each, strict=True)
+        ]
+        rows.append([f"{place:g}", *(cell for pair in pairs for cell in pair)])
+    return rows
+
+
+def _cell(curve: Curve, place: float) -> str:
+    return figure("mrr", curve[place]) if place in curve else NOT_RUN

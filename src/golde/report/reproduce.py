@@ -1,0 +1,255 @@
+"""Train what a job asks for, rank what it may rank, and write down where every figure came from."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from golde.benchmark.provenance import commit, provenance
+from golde.config import Config
+from golde.data.graph import KnowledgeGraph
+from golde.errors import ConfigError, GoldeError, RunError
+from golde.evaluation.evaluate import Evaluation
+from golde.inference.run import Run
+from golde.report.results import (
+    PROTOCOLS,
+    Record,
+    is_complete,
+    parameters,
+    read_record,
+    write_record,
+)
+from golde.report.studies import Job
+from golde.runs import RunFolder
+from golde.training.defaults import resolve
+from golde.training.loop import Watcher, pick_device, train
+
+COUNTED = (
+    "wall time of the training call: model, compilation of what no cache holds, steps, validation, "
+    "checkpoints and parameters on disk; not the start of Python, reading the graph or ranking"
+)
+RESUMED = "resumed: earlier calls count up to their last line in the log; this one: " + COUNTED
+LOOP = "trained before: what the training loop counted, from its first step on"
+
+
+class Place:
+    """Where one job stands: its result file, its run, and what is in them."""
+
+    def __init__(
+        self, job: Job, graph: KnowledgeGraph, *, results: Path, runs: Path, again: bool = False
+    ) -> None:
+        """Refuses results and runs of other settings or data, unless results are made ``again``."""
+        self.job, self.graph = job, graph
+        if not len(graph.split(job.split)):
+            raise GoldeError(
+                f"{graph.name}: the {job.split} split is empty, so nothing could be ranked; "
+                "reproduce on a graph that has one"
+            )
+        self.config = resolve(job.config, graph)
+        folder = job.folder(graph.name)
+        self.path = results / job.kind / folder / f"seed-{job.seed}.json"
+        self.record = read_record(self.path) if self.path.is_file() else None
+        self.replaced: list[Record] = []
+        if self.record is not None:
+            other = self._difference(self.record)
+            if other and not again:
+                raise ConfigError(
+                    f"{self.path}: was made differently ({other}); take that back, rename the "
+                    "configuration, or replace the result with --again"
+                )
+            if again and (other or is_complete(self.record)):
+                self.replaced = [*self.record.pop("replaced"), self.record]
+                self.record = None
+            else:
+                self.replaced = self.record["replaced"]
+        turn = f"-{len(self.replaced)}" if self.replaced else ""
+        self.run = runs / folder / f"seed-{job.seed}{turn}"
+        self._refuse_other_run()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.record is not None and is_complete(self.record)
+
+    def _difference(self, record: Record) -> str:
+        """How a result differs from what the job would give, in words."""
+        if record["digest"] != self.graph.digest:
+            return f"on another {self.graph.name}: its facts are not those here"
+        if record["split"] != self.job.split:
+            return f"ranked on {record['split']} there and {self.job.split} here"
+        try:
+            there = Config.from_dict(record["settings"], source=str(self.path))
+        except ConfigError as error:  # a setting that is no more
+            return str(error)
+        return there.difference(self.config)
+
+    def _refuse_other_run(self) -> None:
+        folder = RunFolder(self.run)
+        if folder.exists() and (other := folder.config().difference(self.config)):
+            raise RunError(
+                f"{self.run}: was started with other settings ({other}); remove it, or choose another "
+                "folder with --runs"
+            )
+
+
+def reproduce(
+    place: Place,
+    *,
+    device: str = "auto",
+    shared: int = 1,
+    watch: Watcher = lambda report: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Record:
+    """Train, or go on training; rank what is not ranked yet; return the complete record.
+
+    ``shared`` is how many trainings use the machine at a time: it is stored with the seconds.
+    """
+    if place.record is not None and is_complete(place.record):
+        return place.record
+    about = _provenance(device)
+    training = _train(place, device, shared, watch, should_stop)
+    record = place.record
+    if record is None:
+        record = _new_record(place, training) | about
+        write_record(place.path, record)
+    _rank(place, record, device)
+    return record
+
+
+def _provenance(device: str) -> dict[str, Any]:
+    """Machine, versions and commit; taken before training, whose code is that of then."""
+    about = provenance(["torch", "triton", "numpy"])
+    place = pick_device(device)
+    if place.type == "cuda":
+        about["machine"]["gpu"] = torch.cuda.get_device_name(place)
+    else:
+        about["machine"]["threads"] = torch.get_num_threads()
+    return about
+
+
+def _train(
+    place: Place,
+    device: str,
+    shared: int,
+    watch: Watcher,
+    should_stop: Callable[[], bool],
+) -> dict[str, Any]:
+    """Train into the run folder, unless that is done; what it took and the validation curve."""
+    folder = RunFolder(place.run)
+    done = folder.exists() and folder.about()["finished"]
+    earlier = _logged_seconds(folder)
+    began = time.perf_counter()
+    train(
+        place.graph,
+        place.run,
+        place.job.config,
+        device=device,
+        resume=True,
+        watch=watch,
+        should_stop=should_stop,
+    )
+    seconds = earlier + time.perf_counter() - began
+    about = folder.about()
+    return {
+        "seconds": about["seconds"] if done else round(seconds, 2),
+        "counted": LOOP if done else RESUMED if earlier else COUNTED,
+        "trainings_at_a_time": shared,
+        "steps": about["steps"],
+        "chosen_step": about["chosen_step"],
+        "validation_facts": min(about["valid"], place.config.training.validate_limit),
+        "validation": about["validation"],
+    }
+
+
+def _logged_seconds(folder: RunFolder) -> float:
+    """Seconds at the last line of a run's log, 0 for a run that has none."""
+    if not folder.log.is_file():
+        return 0.0
+    seconds = 0.0
+    for line in folder.log.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            seconds = float(json.loads(line)["seconds"])
+        except (ValueError, KeyError, TypeError):
+            continue  # a line cut short by a kill
+    return seconds
+
+
+def _new_record(place: Place, training: dict[str, Any]) -> Record:
+    job, graph = place.job, place.graph
+    return {
+        "graph": graph.name,
+        "digest": graph.digest,
+        "config": job.name,
+        "study": job.study,
+        "seed": job.seed,
+        "split": job.split,
+        "settings": place.config.model_dump(exclude_none=True),
+        "parameters": parameters(place.config.model, len(graph.entities), len(graph.relations)),
+        "training": training,
+        "figures": {},
+        "relations": {},
+        "evaluations": _evaluated_elsewhere(RunFolder(place.run)),
+        "replaced": place.replaced,
+    }
+
+
+def _evaluated_elsewhere(folder: RunFolder) -> list[dict[str, Any]]:
+    """Rankings of test that the run folder knows of, such as by ``golde evaluate``."""
+    return [
+        {
+            "when": None,
+            "split": "test",
+            "protocol": "self_filter" if "self-filter" in key else "standard",
+            "commit": None,
+        }
+        for key in folder.metrics()
+        if key.startswith("test")
+    ]
+
+
+def _rank(place: Place, record: Record, device: str) -> None:
+    """Rank the split once under each protocol; each ranking is logged before it begins."""
+    run = Run(RunFolder(place.run), pick_device(device))
+    made_by = commit()
+    for protocol, self_filter in PROTOCOLS.items():
+        if protocol in record["figures"]:
+            continue
+        record["evaluations"].append(
+            {
+                "when": datetime.now(UTC).isoformat(timespec="seconds"),
+                "split": record["split"],
+                "protocol": protocol,
+                "commit": made_by,
+            }
+        )
+        write_record(place.path, record)
+        found = run.evaluate(record["split"], self_filter=self_filter, baselines=False)
+        record["figures"][protocol] = {
+            "protocol": found.protocol.as_dict(),
+            "card": found.protocol.card(),
+            "metrics": found.metrics,
+        }
+        if not self_filter:
+            record["relations"] = _relations(found)
+        write_record(place.path, record)
+
+
+def _relations(found: Evaluation) -> dict[str, dict[str, float]]:
+    """The figures of each relation that tell relations apart, of both sides and each alone."""
+    return {
+        name: {
+            "facts": block["count"] // 2,
+            "mrr": block["mrr"],
+            "hits@1": block["hits@1"],
+            "hits@10": block["hits@10"],
+            "head_mrr": block["head"]["mrr"],
+            "tail_mrr": block["tail"]["mrr"],
+        }
+        for name, block in found.relations.items()
+    }

@@ -1,0 +1,166 @@
+"""What a file asks to be trained: a configuration, or the variants of a study.
+
+A study is a configuration and what is changed in it, one variant at a time:
+
+    base = "../configs/wn18rr.toml"     # a path from this file
+    split = "valid"                     # what is ranked; "test" has to be said
+    seeds = [0]
+    steps = 8000                        # for all variants
+    training = {validate_every = 2000}  # settings for all variants; model likewise
+
+    [[variants]]
+    name = "wn18rr-E"                   # its folder; the graph first, for `golde report --paper`
+    model = {signature = "E800", weights = {}}
+
+A variant may have a ``base`` of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from golde.config import Config, read_toml
+from golde.errors import ConfigError
+
+SEEDS = (0, 1, 2)
+"""Of a configuration, unless told otherwise."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    base: str | None = None
+    model: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+
+
+class _Variant(_Table):
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+
+
+class _Study(_Table):
+    split: Literal["valid", "test"] = "valid"
+    seeds: list[int] = Field(default=[0], min_length=1)
+    steps: int | None = Field(default=None, ge=1)
+    variants: list[_Variant] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training and what is ranked afterwards."""
+
+    name: str  # of the configuration or variant
+    study: str | None
+    graph: str
+    config: Config  # its seed included
+    split: str
+
+    @property
+    def seed(self) -> int:
+        return self.config.training.seed
+
+    @property
+    def kind(self) -> str:
+        """The part of ``results/`` that it belongs to."""
+        return "studies" if self.study else "runs"
+
+    def folder(self, graph: str) -> Path:
+        """Where its results, and its run, are kept within the folder of either."""
+        return Path(self.study or graph, self.name)
+
+    def __str__(self) -> str:
+        return f"{self.study or self.graph}/{self.name}, seed {self.seed}"
+
+
+def read_jobs(
+    path: Path, *, seeds: Sequence[int] | None = None, only: Sequence[str] = ()
+) -> list[Job]:
+    """Every training that a configuration or study asks for; ``only`` some variants of a study."""
+    content = read_toml(path)
+    if "variants" in content:
+        return _of_study(path, content, seeds, only)
+    if only:
+        raise ConfigError(
+            f"--only {only[0]}: {path} is a configuration and has no variants; leave it out"
+        )
+    config = Config.load(path)
+    graph = _graph(config, path)
+    return [
+        Job(path.stem, None, graph, _seeded(config, seed), "test") for seed in _once(seeds or SEEDS)
+    ]
+
+
+def _of_study(
+    path: Path, content: dict[str, Any], seeds: Sequence[int] | None, only: Sequence[str]
+) -> list[Job]:
+    study = _validated(path, content)
+    names = [variant.name for variant in study.variants]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise ConfigError(
+            f"{path}: two variants are called {twice[0]!r}; give each a name of its own"
+        )
+    if unknown := [name for name in only if name not in names]:
+        raise ConfigError(
+            f"--only {unknown[0]}: {path} has no such variant; it has {', '.join(names)}"
+        )
+    jobs = []
+    for variant in study.variants:
+        if only and variant.name not in only:
+            continue
+        config, base = _config(path, study, variant)
+        graph = _graph(config, base)
+        jobs += [
+            Job(variant.name, path.stem, graph, _seeded(config, seed), study.split)
+            for seed in _once(seeds or study.seeds)
+        ]
+    return jobs
+
+
+def _validated(path: Path, content: dict[str, Any]) -> _Study:
+    try:
+        return _Study.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise ConfigError(f"{path}: unknown key {key!r} in a study; remove it") from None
+        raise ConfigError(
+            f"{path}: {key} = {first['input']!r} is not valid: {first['msg']}"
+        ) from None
+
+
+def _config(path: Path, study: _Study, variant: _Variant) -> tuple[Config, Path]:
+    """The configuration of a variant, and the file that it changes."""
+    base = variant.base or study.base
+    if base is None:
+        raise ConfigError(
+            f'{path}: variant {variant.name!r} changes no configuration; name one with base = "FILE"'
+        )
+    file = path.parent / base
+    values = Config.load(file).model_dump()
+    if study.steps is not None:
+        values["training"]["steps"] = study.steps
+    for changes in (study, variant):
+        values["model"] |= changes.model
+        values["training"] |= changes.training
+    return Config.from_dict(values, source=f"{path}: variant {variant.name!r}"), file
+
+
+def _graph(config: Config, path: Path) -> str:
+    if config.graph is None:
+        raise ConfigError(f'{path}: names no graph; add a line such as graph = "wn18rr" at its top')
+    return config.graph
+
+
+def _seeded(config: Config, seed: int) -> Config:
+    return config.with_values(training={"seed": seed})
+
+
+def _once(seeds: Sequence[int]) -> list[int]:
+    return list(dict.fromkeys(seeds))

@@ -1,0 +1,129 @@
+"""Tables as they are shown in a terminal and on a page, and the one of all that was reproduced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from golde.report.results import Record, by_configuration, read_records, summary
+
+NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A heading, a table whose first column is words, and what has to be known to read it."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+    note: str = ""
+
+    def markdown(self) -> str:
+        note = f"\n\n{self.note}" if self.note else ""
+        return f"### {self.title}\n\n{markdown(self.head, self.rows)}{note}"
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of words in the first column and figures in the others."""
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def figure(name: str, value: float) -> str:
+    """A figure with as many digits as mean something."""
+    return f"{value:,.0f}" if name == "mr" else f"{value:.3f}".removeprefix("0")
+
+
+def label(name: str) -> str:
+    """A figure's name as people write it."""
+    return name.replace("hits@", "H@") if "@" in name else name.upper()
+
+
+def short_commit(commit: str) -> str:
+    """The first digits of each commit, with a ``+`` where files differed from it."""
+    return ", ".join(
+        one[:7] + ("+" if one.endswith("+changes") else "") for one in commit.split(", ")
+    )
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: 41 s, 3 min 20 s, 2 h 5 min."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def reproduced(results: Path) -> list[Table]:
+    """Every configuration that was reproduced, one table a graph."""
+    found = by_configuration(read_records(results, "runs"))
+    head = ["configuration", "seeds", "MRR", "H@1", "H@10", "MR", "self-f.", "time", "commit"]
+    return [
+        Table(graph, head, [_row(name, records) for name, records in configurations.items()])
+        for graph, configurations in found.items()
+    ]
+
+
+def _row(name: str, records: list[Record]) -> list[str]:
+    found = summary(records)
+    standard, spread = found["standard"], found["spread"]
+    return [
+        name,
+        str(found["seeds"]),
+        _with_spread(standard, spread),
+        *(figure(one, standard[one]) for one in ("hits@1", "hits@10", "mr")),
+        figure("mrr", found["self_filter"]["mrr"]),
+        f"{found['seconds']:,.0f} s",
+        short_commit(found["commit"]),
+    ]
+
+
+def _with_spread(standard: dict[str, float], spread: dict[str, float] | None) -> str:
+    mean = f"{standard['mrr']:.4f}".removeprefix("0")
+    return mean if spread is None else f"{mean}±{spread['mrr']:.4f}".replace("±0.", "±.")
+
+
+READING = (
+    "Test, ranked once a seed: filtered, both sides, realistic rank on ties. MRR with its standard "
+    "deviation over seeds; *self-f.* is the MRR without the query's own entity among the candidates, the "
+    "other figures are under the standard protocol. Settings and parameters were chosen on validation. "
+    "Time is that of training, compilation and validation included."
+)
+
+
+def reproduced_section(results: Path) -> str:
+    """The same as a section of a page; empty where nothing was reproduced."""
+    tables = reproduced(results)
+    if not tables:
+        return ""
+    head = ["graph", *tables[0].head]
+    rows = [[table.title, *row] for table in tables for row in table.rows]
+    machines = dict.fromkeys(machine(record) for record in read_records(results, "runs"))
+    return (
+        f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING} {'; '.join(machines)}. "
+        "Each row is written by `golde reproduce configs/CONFIGURATION.toml`."
+    )
+
+
+def machine(record: Record) -> str:
+    """What a training ran on, in words."""
+    hardware, versions = record["machine"], record["versions"]
+    packages = [f"Python {versions['python']}", f"torch {versions['torch']}"]
+    if "gpu" in hardware:
+        packages += [f"Triton {versions['triton']}"] if "triton" in versions else []
+        return f"{hardware['gpu']}, {', '.join(packages)}"
+    return f"{hardware['cpu']}, {', '.join(packages)}"
+
+
+def mean_or_not_run(values: Sequence[float], name: str) -> str:
+    """The mean of a figure over seeds, if there are any."""
+    return figure(name, fmean(values)) if values else NOT_RUN
+
+
+def published(block: dict[str, Any], name: str) -> str:
+    """A published figure, or a dash where the paper has none."""
+    return figure(name, block[name]) if name in block else "–"

@@ -1,0 +1,108 @@
+"""``golde reproduce`` and ``golde report``, called in this process and as processes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from golde.cli.main import app
+from golde.report.processes import Command, run_side_by_side
+
+
+def call(*words: object) -> Any:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_reproduce_then_report(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(config_file.parent)
+    done = call("reproduce", config_file, "--seeds", "0,1", "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    assert "small, seed 1: test MRR 0." in done.stdout
+    there = call("reproduce", config_file, "--seeds", "0,1", "--device", "cpu")
+    assert there.stdout.count("there already") == 2
+    shown = call("report")
+    assert shown.exit_code == 0
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert "small              2" in shown.stdout
+    found = json.loads(call("report", "--json").stdout)
+    assert found["ring"]["small"]["seeds"] == 2
+    assert "ours: wn18rr, standard" in call("report", "--paper").stdout
+    config_file.write_text(config_file.read_text().replace("steps = 12", "steps = 13"))
+    refused = call("reproduce", config_file, "--seeds", "0", "--device", "cpu")
+    assert refused.exit_code == 2
+    assert "training.steps is 12 there and 13 here" in refused.stderr
+    again = call("reproduce", config_file, "--seeds", "0", "--device", "cpu", "--again")
+    assert again.exit_code == 0, again.output
+
+
+def test_a_study_goes_on_where_one_variant_fails(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(config_file.parent)
+    study = config_file.with_name("s.toml")
+    study.write_text(
+        'base = "small.toml"\n[[variants]]\nname = "bad"\ntraining = {learning_rate = 1e30}\n'
+        '[[variants]]\nname = "good"\n'
+    )
+    done = call("reproduce", study, "--device", "cpu")
+    assert done.exit_code == 2
+    assert "1 of 2 failed: s/bad, seed 0" in done.stderr
+    assert "s/good, seed 0: valid MRR 0." in done.stdout
+    assert Path("results/studies/s/good/seed-0.json").is_file()
+    assert call("report", "--json").stdout == "{}\n"
+
+
+def test_mistakes_have_exit_code_2(config_file: Path, tmp_path: Path) -> None:
+    for words, message in (
+        (["reproduce", tmp_path / "none.toml"], "cannot read the configuration"),
+        (["reproduce", config_file, "--seeds", "a"], "give whole numbers, such as 0,1,2"),
+        (["reproduce", config_file, "--seeds", "-1"], "training.seed = -1 is not valid"),
+        (["report", "--results", tmp_path / "none"], "no such folder"),
+    ):
+        found = call(*words)
+        assert found.exit_code == 2, found.output
+        assert message in " ".join(found.stderr.split())
+
+
+def test_trainings_side_by_side(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(config_file.parent)
+    done = call("reproduce", config_file, "--seeds", "0,1", "--device", "cpu", "--jobs", "2")
+    assert done.exit_code == 0, done.output
+    for seed in (0, 1):
+        record = json.loads(Path(f"results/runs/ring/small/seed-{seed}.json").read_text())
+        assert record["training"]["trainings_at_a_time"] == 2
+        assert f"seed {seed}: training in" in Path(f"runs/ring/small/seed-{seed}.log").read_text()
+
+
+def test_processes_are_so_many_at_a_time_and_stop_when_asked(tmp_path: Path) -> None:
+    def command(name: str, code: str) -> Command:
+        return Command([sys.executable, "-S", "-c", code], tmp_path / f"{name}.log")
+
+    told: list[tuple[str, int]] = []
+    commands = {
+        "good": command("good", "print('words')"),
+        "bad": command("bad", "import sys; sys.exit('why')"),
+    }
+    codes = run_side_by_side(commands, 1, tell=lambda *found: told.append(found))
+    assert told == [("good", 0), ("bad", 1)]
+    assert codes == dict(told)
+    assert (tmp_path / "bad.log").read_text() == "why\n"
+    slow = {name: command(name, "import time; time.sleep(60)") for name in "ab"}
+    looks = iter([False, True])
+    stopped = run_side_by_side(
+        slow, 1, tell=lambda *found: None, should_stop=lambda: next(looks, True)
+    )
+    assert list(stopped) == ["a"]
+
+
+def test_train_takes_the_graph_of_its_configuration(config_file: Path, tmp_path: Path) -> None:
+    done = call("train", "--config", config_file, "--out", tmp_path / "run", "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    assert "graph" not in (tmp_path / "run" / "config.toml").read_text()
+    resumed = call("train", "--config", config_file, "--out", tmp_path / "run", "--resume")
+    assert resumed.exit_code == 0, resumed.output

@@ -1,0 +1,218 @@
+"""Means, spreads, tables and pages: all of what is in the result files, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import pytest
+
+from golde.errors import GoldeError, RunError
+from golde.report.pages import CLOSE, OPEN, rendered, write_pages
+from golde.report.paper import GRAPHS, Evidence, paper
+from golde.report.plots import write_plots
+from golde.report.results import FIGURES, read_records, summaries, write_record
+from golde.report.tables import NOT_RUN, Table, reproduced
+
+ROOT = Path(__file__).parents[2]
+
+
+def record(graph: str, config: str, seed: int, mrr: float, **changes: Any) -> dict[str, Any]:
+    """A result file as ``reproduce`` writes it, in short."""
+    both = {"mrr": mrr, "hits@1": mrr - 0.05, "hits@3": mrr, "hits@10": mrr + 0.1, "mr": 1000 * mrr}
+    relations = {"_" + name: {"mrr": mrr} for name in paper()["table4"]}
+    return {
+        "graph": graph,
+        "config": config,
+        "study": None,
+        "seed": seed,
+        "split": "test",
+        "settings": {"model": {"signature": "P4"}},
+        "training": {"seconds": 100.0 + seed, "steps": 500, "trainings_at_a_time": 1},
+        "figures": {
+            "standard": {"metrics": {"both": both}},
+            "self_filter": {"metrics": {"both": {**both, "mrr": mrr + 0.005}}},
+        },
+        "relations": relations,
+        "machine": {"cpu": "a CPU", "gpu": "a GPU"},
+        "versions": {"python": "3", "torch": "2", "triton": "1"},
+        "commit": "0123456789abcdef",
+        **changes,
+    }
+
+
+def keep(results: Path, one: dict[str, Any]) -> None:
+    kind = "studies" if one["study"] else "runs"
+    folder = results / kind / (one["study"] or one["graph"]) / one["config"]
+    write_record(folder / f"seed-{one['seed']}.json", one)
+
+
+MRR = (0.5241, 0.5263, 0.5252)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = tmp_path / "results"
+    for seed, mrr in enumerate(MRR):
+        keep(folder, record("wn18rr", "wn18rr", seed, mrr))
+    keep(folder, record("wn18rr", "wn18rr-k32", 10, 0.48, commit="fedcba9876543210+changes"))
+    for name, study in (
+        ("wn18rr-E", "table3"),
+        ("wn18rr-P-6", "figure3"),
+        ("wn18rr-32", "figure4"),
+    ):
+        keep(folder, record("wn18rr", name, 0, 0.4321, study=study, split="valid"))
+    half = record("fb15k-237", "fb15k-237", 0, 0.9)
+    del half["figures"]["self_filter"]
+    keep(folder, half)
+    return folder
+
+
+def test_json_has_means_over_seeds_and_their_spread(results: Path) -> None:
+    found = summaries(results)
+    assert set(found) == {"wn18rr"}  # what is not ranked in full does not count
+    assert set(found["wn18rr"]) == {"wn18rr", "wn18rr-k32"}
+    one = found["wn18rr"]["wn18rr"]
+    keys = ["standard", "self_filter", "seeds", "seconds", "commit", "spread"]
+    assert list(one) == keys
+    for protocol in ("standard", "self_filter"):
+        assert list(one[protocol]) == list(FIGURES)
+    assert one["standard"]["mrr"] == fmean(MRR)
+    assert one["self_filter"]["mrr"] == pytest.approx(fmean(MRR) + 0.005)
+    assert one["spread"]["mrr"] == stdev(MRR)
+    assert (one["seeds"], one["seconds"], one["commit"]) == (3, 101.0, "0123456789abcdef")
+    assert found["wn18rr"]["wn18rr-k32"]["spread"] is None
+    json.dumps(found)
+
+
+def test_the_table_shows_every_configuration(results: Path) -> None:
+    (table,) = reproduced(results)
+    assert table.title == "wn18rr"
+    full, small = table.rows
+    assert full == [
+        *("wn18rr", "3", ".5252±.0011", ".475", ".625", "525", ".530", "101 s", "0123456"),
+    ]
+    assert small[2] == ".4800"
+    assert small[-1] == "fedcba9+"
+
+
+def test_damaged_results_are_named(results: Path) -> None:
+    path = results / "runs" / "wn18rr" / "wn18rr" / "seed-0.json"
+    path.write_text('{"format": 9}')
+    with pytest.raises(RunError, match=r"seed-0\.json: written in result format 9"):
+        read_records(results, "runs")
+    path.write_text('{"format": 1, "graph": "wn18rr"}')
+    with pytest.raises(RunError, match=r"seed-0\.json: 'config' is missing"):
+        read_records(results, "runs")
+
+
+def row(tables: list[Table], title: str, first: str) -> list[str]:
+    (table,) = (one for one in tables if one.title.startswith(title))
+    (found,) = (cells for cells in table.rows if cells[0] == first)
+    assert len(found) == len(table.head)
+    return found
+
+
+def test_the_paper_has_ours_beside_it(results: Path) -> None:
+    tables = Evidence(results, ROOT / "configs").tables()
+    main = "Table 2, WN18RR"
+    assert row(tables, main, "GoldE") == ["GoldE", "790", ".525", ".476", ".542", ".615", ""]
+    assert row(tables, main, "TransE")[3:5] == ["–", "–"]
+    ours = row(tables, main, "ours: wn18rr, standard")
+    assert ours[1:] == ["525", ".525", ".475", ".525", ".625", "3"]
+    assert row(tables, main, "ours: wn18rr, self-filter")[2] == ".530"
+    assert row(tables, "Tables 5 and 11, WN18RR", "ours: wn18rr-k32, standard")[1] == ".480"
+    assert row(tables, "Table 3, WN18RR", "E, one space") == [
+        *("E, one space", ".496", ".585", ".432", ".532", "P4", "1"),
+    ]
+    assert row(tables, "Table 4", "hypernym")[-2:] == [".226", ".525"]
+    assert row(tables, "Table 7", "ours")[1:] == ["1 min 41 s", NOT_RUN, NOT_RUN]
+    assert row(tables, "Table 9", "ours")[1].endswith(" M")
+    assert row(tables, "Figure 3, WN18RR", "6")[3:5] == [".506", ".432"]
+    assert row(tables, "Figure 4", "32") == ["32", ".465", ".472", ".482", ".432"]
+    (note,) = (one.note for one in tables if one.title.startswith("Figure 4"))
+    assert "ours on validation, standard protocol, at 500 steps" in note
+
+
+def test_what_was_not_run_says_so(tmp_path: Path) -> None:
+    """Of ours there is no figure at all, but for parameters that were counted."""
+    tables = Evidence(tmp_path, ROOT / "configs").tables()
+    for table in tables:
+        if not table.title.startswith("Table 9"):
+            assert any(NOT_RUN in cells for cells in table.rows), table.title
+    for graph in GRAPHS:
+        assert row(tables, f"Table 2, {GRAPHS[graph]}", f"ours: {graph}, standard")[1:] == [
+            *[NOT_RUN] * 5,
+            "",
+        ]
+    counted = Evidence(tmp_path, tmp_path)
+    assert row([counted.parameters()], "Table 9", "ours")[1:] == [NOT_RUN] * 3
+
+
+def test_published_figures_are_all_there() -> None:
+    """As many as the paper prints, in range, and best where it says so."""
+    found = paper()
+    assert {graph: len(rows) for graph, rows in found["table2"].items()} == {
+        "wn18rr": 17,
+        "fb15k-237": 17,
+        "yago3-10": 11,
+    }
+    figures = Counter(
+        name for rows in found["table2"].values() for r in rows.values() for name in r
+    )
+    assert figures == {"mrr": 45, "hits@10": 45, "hits@1": 43, "hits@3": 43, "mr": 29}
+    assert all(len(rows) == 6 for rows in found["table3"].values())
+    assert sum(one["facts"] for one in found["table4"].values()) == 3134  # the test split of WN18RR
+    assert {graph: len(rows) for graph, rows in found["table11"].items()} == {
+        "wn18rr": 8,
+        "fb15k-237": 8,
+        "yago3-10": 6,
+    }
+    assert [len(found[name]) for name in ("table7", "table9", "figure4")] == [3, 5, 3]
+    assert all(len(points) == 8 for points in found["figure4"].values())
+    assert all(len(p) == 6 for curves in found["figure3"].values() for p in curves.values())
+    for graph in GRAPHS:
+        for table in ("table2", "table11"):
+            best = max(found[table][graph].values(), key=lambda block: block["mrr"])
+            assert best == found[table][graph]["GoldE"]
+        assert found["table3"][graph]["PQ"]["mrr"] == found["table2"][graph]["GoldE"]["mrr"]
+    assert found["figure4"]["GoldE"][3] == [32, found["table11"]["wn18rr"]["GoldE"]["mrr"]]
+
+
+def test_plots_are_drawn(results: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for folder in ("a", "b"):
+        drawn = write_plots(Evidence(results, ROOT / "configs"), tmp_path / folder)
+        assert [path.name for path in drawn] == [
+            f"figure{n}.{kind}" for n in (3, 4) for kind in ("png", "svg")
+        ]
+    for name in ("figure3.png", "figure4.svg"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_pages_are_written_and_written_again_as_they_are(results: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "docs").mkdir()
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{OPEN}\nold\n{CLOSE}\nafter\n")
+    written = write_pages(tmp_path, results)
+    assert written[:3] == [readme, tmp_path / "docs" / "results.md", tmp_path / "docs" / "paper.md"]
+    text = readme.read_text("utf-8")
+    assert text.startswith(f"before\n{OPEN}\n### Reproduced configurations\n")
+    assert text.endswith(f"\n{CLOSE}\nafter\n")
+    assert "| wn18rr | wn18rr | 3 | .5252±.0011 |" in text
+    assert all(
+        path.read_text("utf-8") == page for path, page in rendered(tmp_path, results).items()
+    )
+    page = (tmp_path / "docs" / "paper.md").read_text("utf-8")
+    assert page.count("assets/figure3.png") == page.count("assets/figure4.svg") == 1
+    readme.write_text("nothing to write between\n")
+    with pytest.raises(GoldeError, match="put both where results belong"):
+        rendered(tmp_path, results)
+    shutil.rmtree(tmp_path / "docs")
+    with pytest.raises(GoldeError, match=r"no README\.md and docs/"):
+        rendered(tmp_path, results)

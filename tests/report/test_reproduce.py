@@ -1,0 +1,207 @@
+"""What a training reached is written down once, in full, and nothing about test is hidden."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from golde.errors import ConfigError, RunError
+from golde.evaluation import evaluate as evaluation
+from golde.inference.run import Run
+from golde.report import reproduce as module
+from golde.report.reproduce import COUNTED, LOOP, RESUMED, Place, reproduce
+from golde.report.results import is_complete, parameters, read_record, read_records
+from golde.runs import RunFolder
+from golde.training import loop
+from golde.training.loop import StoppedError, train
+from tiny import quick, ring
+
+Places = Callable[..., Place]
+Done = Callable[..., dict[str, Any]]
+
+
+def test_a_record_has_all_that_it_says(places: Places, done: Done) -> None:
+    place, record = places(), done()
+    assert place.path.parts[-5:] == ("results", "runs", "ring", "small", "seed-0.json")
+    assert read_record(place.path) == {"format": 1, **record}
+    assert record["settings"]["training"]["steps"] == record["training"]["steps"] == 12
+    assert [check["step"] for check in record["training"]["validation"]] == [4, 8, 12]
+    assert record["training"]["seconds"] > 0
+    assert record["training"]["counted"] == COUNTED
+    assert record["digest"] == ring().digest
+    assert {"cpu", "threads"} <= set(record["machine"])
+    assert record["versions"]["torch"]
+    assert record["commit"]
+    for name, self_filter in (("standard", False), ("self_filter", True)):
+        one = record["figures"][name]
+        assert one["protocol"]["self_filter"] is self_filter
+        assert (one["protocol"]["split"], one["protocol"]["triples"]) == ("test", 4)
+        assert any(line.startswith("self-filter") for line in one["card"])
+        for side, count in (("both", 8), ("head", 4), ("tail", 4)):
+            assert one["metrics"][side]["count"] == count
+            assert 0 < one["metrics"][side]["mrr"] <= 1
+    assert {name: one["facts"] for name, one in record["relations"].items()} == {
+        "next": 2,
+        "back": 2,
+    }
+    standard = Run(RunFolder(place.run)).evaluate("test", baselines=False, store=False)
+    assert record["figures"]["standard"]["metrics"]["both"]["mrr"] == standard.mrr
+
+
+def test_parameters_are_counted_by_what_one_more_adds() -> None:
+    # P3x2 Q4x2: 12 numbers an entity; rows of U (9 a component), 2·3 weights, 2·3 boosts, 2 β, both ways
+    found = parameters(quick().model, 20, 2)
+    assert found["entity"] == 12
+    assert found["relation"] == 2 * (4 * 9 + 6 + 6 + 2)
+    assert found["all"] == 20 * found["entity"] + 2 * found["relation"]
+
+
+def test_test_is_ranked_once_under_each_protocol_and_logged(
+    done: Done, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    ranked = Run.evaluate
+
+    def counted(self: Run, split: str, **options: Any) -> Any:
+        asked.append((split, options["self_filter"]))
+        return ranked(self, split, **options)
+
+    monkeypatch.setattr(Run, "evaluate", counted)
+    first = done()
+    assert asked == [("test", False), ("test", True)]
+    assert [(one["split"], one["protocol"]) for one in first["evaluations"]] == [
+        ("test", "standard"),
+        ("test", "self_filter"),
+    ]
+    assert all(one["when"] and one["commit"] for one in first["evaluations"])
+    assert done()["evaluations"] == first["evaluations"]
+    assert len(asked) == 2
+
+
+def test_what_was_interrupted_goes_on(places: Places, done: Done) -> None:
+    with pytest.raises(StoppedError):
+        reproduce(places(), device="cpu", should_stop=lambda: True)
+    assert not places().path.exists()
+    resumed = done()
+    assert resumed["training"]["steps"] == 12
+    whole = done("other")
+    assert resumed["figures"]["standard"]["metrics"] == whole["figures"]["standard"]["metrics"]
+
+
+def test_earlier_calls_count(places: Places) -> None:
+    place = places(config=quick(log_every=1))
+    with pytest.raises(StoppedError):
+        reproduce(place, device="cpu", should_stop=lambda: True)
+    lines = place.run / "log.jsonl"
+    lines.write_text(json.dumps({"step": 1, "seconds": 1000.0}) + '\n{"step": 2, "sec')
+    record = reproduce(place, device="cpu")
+    assert 1000 < record["training"]["seconds"] < 1100
+    assert record["training"]["counted"] == RESUMED
+
+
+def test_a_ranking_that_was_cut_short_is_logged_and_made_good(
+    places: Places, done: Done, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Run, split: str, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "evaluate", broken)
+        with pytest.raises(KeyboardInterrupt):
+            done()
+    half = read_record(places().path)
+    assert not is_complete(half)
+    assert len(half["evaluations"]) == 1
+    monkeypatch.setattr(
+        module, "train", lambda *words, **options: None
+    )  # there is nothing to train
+    record = done()
+    assert record["training"] == half["training"]
+    assert [one["protocol"] for one in record["evaluations"]] == [
+        "standard",
+        "standard",
+        "self_filter",
+    ]
+
+
+def test_test_seen_before_is_no_secret(places: Places, done: Done) -> None:
+    place = places()
+    train(ring(), place.run, place.job.config, device="cpu")
+    Run(RunFolder(place.run)).evaluate("test", baselines=False)
+    record = done()
+    assert [one["when"] is None for one in record["evaluations"]] == [True, False, False]
+    assert record["training"]["counted"] == LOOP
+
+
+def test_other_settings_are_refused_and_named(places: Places, done: Done) -> None:
+    done()
+    with pytest.raises(
+        ConfigError, match=r"seed-0\.json: was made differently \(training\.steps is 12"
+    ):
+        places(config=quick(steps=13))
+    with pytest.raises(ConfigError, match="ranked on test there and valid here"):
+        places(split="valid")
+    done(seed=1)  # a seed has a file of its own
+
+
+def test_a_run_of_other_settings_is_refused(places: Places) -> None:
+    place = places()
+    train(ring(), place.run, quick(steps=4), device="cpu")
+    with pytest.raises(RunError, match=r"training\.steps is 4 there and 12 here.*--runs"):
+        places()
+
+
+def test_a_setting_that_is_new_has_its_default_and_one_that_is_gone_is_named(
+    places: Places, done: Done
+) -> None:
+    done()
+    path = places().path
+    record = json.loads(path.read_text())
+    del record["settings"]["model"]["bias"]
+    path.write_text(json.dumps(record))
+    assert places().is_complete
+    record["settings"]["model"]["curvy"] = True
+    path.write_text(json.dumps(record))
+    with pytest.raises(ConfigError, match=r"unknown key 'model\.curvy'.*--again"):
+        places()
+
+
+def test_again_keeps_what_it_replaces(places: Places, done: Done) -> None:
+    first = done()
+    second = done(config=quick(steps=8), again=True)
+    assert second["training"]["steps"] == 8
+    assert [old["figures"] for old in second["replaced"]] == [first["figures"]]
+    assert [old["evaluations"] for old in second["replaced"]] == [first["evaluations"]]
+    third = done(again=True)
+    assert [old["training"]["steps"] for old in third["replaced"]] == [12, 8]
+    assert "replaced" not in third["replaced"][1]
+    assert done()["replaced"] == third["replaced"]
+    runs = sorted(path.name for path in places().run.parent.iterdir())
+    assert runs == ["seed-0", "seed-0-1", "seed-0-2"]
+
+
+def test_a_study_never_ranks_test(
+    places: Places, done: Done, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ranked = []
+    rank = evaluation.rank_triples
+
+    def watched(score: Any, graph: Any, triples: Any, **options: Any) -> Any:
+        ranked.append({tuple(fact) for fact in triples.tolist()})
+        return rank(score, graph, triples, **options)
+
+    monkeypatch.setattr(evaluation, "rank_triples", watched)
+    monkeypatch.setattr(loop, "rank_triples", watched)
+    record = done("a", study="s", split="valid")
+    held_out = {tuple(fact) for fact in ring().valid.tolist()}
+    assert len(ranked) >= 5  # while training, at its end, and under two protocols
+    assert all(facts <= held_out for facts in ranked)
+    assert {one["split"] for one in record["evaluations"]} == {"valid"}
+    assert record["figures"]["standard"]["protocol"]["split"] == "valid"
+    path = places("a", study="s", split="valid").path
+    assert path == tmp_path / "results" / "studies" / "s" / "a" / "seed-0.json"
+    assert read_records(tmp_path / "results", "runs") == []
