@@ -28,7 +28,7 @@ import torch
 
 from golde.config import ModelConfig
 from golde.errors import RunError
-from golde.models import GoldE
+from golde.models import build
 from golde.runs.atomic import read_json, write_json
 
 FORMAT = 1
@@ -141,7 +141,7 @@ def parameters(config: ModelConfig, entities: int, relations: int) -> dict[str, 
 
     def count(entities: int, relations: int) -> int:
         with torch.device("meta"):  # shapes alone
-            model = GoldE(config, entities, relations)
+            model = build(config, entities, relations)
         return sum(parameter.numel() for parameter in model.parameters())
 
     total = count(entities, relations)
