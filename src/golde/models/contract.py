@@ -138,9 +138,9 @@ class Model(nn.Module, ABC):
         """
         positive, loops, shared = self._score_rows(rows, direction, own)
         if self.config.bias:
-            positive = positive + self._bias(entity, direction, answer)
-            loops = None if loops is None else loops + self._bias(entity, direction, entity)
-            shared = shared + self._bias(entity.unsqueeze(1), direction.unsqueeze(1), candidates)
+            biases = self._batch_biases(entity, direction, answer, candidates)
+            positive, shared = positive + biases[0], shared + biases[2]
+            loops = None if loops is None else loops + biases[1]
         return positive, loops, shared
 
     def _score_rows(
@@ -175,3 +175,30 @@ class Model(nn.Module, ABC):
             return forward
         backward = of(self.answer_bias, entity) + of(self.query_bias, answer)
         return torch.where(direction < self.relations, forward, backward)
+
+    def _batch_biases(
+        self, entity: Tensor, direction: Tensor, answer: Tensor, candidates: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """``_bias`` of answers (B,), of the entities themselves (B,) and of candidates (B, N).
+
+        Each table is gathered from once, since every gather has a gradient as large as the table.
+        """
+        B = len(entity)
+        everyone = torch.cat((entity, answer, candidates))
+        asked, answering = (
+            gather(bias.unsqueeze(1), everyone).squeeze(1)
+            for bias in (self.query_bias, self.answer_bias)
+        )
+
+        def directed(forward: Tensor, backward: Tensor, direction: Tensor) -> Tensor:
+            if self.config.reciprocal:
+                return forward
+            return torch.where(direction < self.relations, forward, backward)
+
+        push = directed(asked[:B], answering[:B], direction)
+        own, right = (
+            directed(answering[part], asked[part], direction)
+            for part in (slice(B), slice(B, 2 * B))
+        )
+        shared = directed(answering[2 * B :], asked[2 * B :], direction.unsqueeze(1))
+        return push + right, push + own, push.unsqueeze(1) + shared
