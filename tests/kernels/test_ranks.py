@@ -35,6 +35,10 @@ CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
 RELATIONS = 2
 
+COUNTED = [(1, 1, 1), (63, 3, 70), (130, 2, 150), (200, 1, 1)]  # entities, groups, queries
+SEARCHED = [(1, 1, 1), (63, 3, 70), (150, 2, 5)]
+SIGNATURES = ["P3x3 Q4x2", "Q3x2 E2x1 P35x1", "Q70x1"]
+
 with pytest.MonkeyPatch.context() as patch:
     if not CUDA:
         patch.setenv("TRITON_INTERPRET", "1")  # read when kernels are defined; see conftest
@@ -121,9 +125,11 @@ def same(one: Ranks, two: Ranks) -> bool:
 
 
 @pytest.mark.usefixtures("_spans")
-@pytest.mark.parametrize("own", [False, True], ids=["", "self-filter"])
 @pytest.mark.parametrize(
-    ("entities", "groups", "count"), [(1, 1, 1), (63, 3, 70), (130, 2, 150), (200, 1, 1)]
+    ("entities", "groups", "count", "own"),
+    [(*shape, own) for shape in COUNTED for own in (False, True)]
+    if CUDA
+    else [(1, 1, 1, False), (63, 3, 40, False), (130, 2, 150, True), (200, 1, 1, True)],
 )
 def test_counts_are_those_of_blocks(entities: int, groups: int, count: int, own: bool) -> None:
     """Ties, answers known and not, one query and many, candidates that fill no tile."""
@@ -138,8 +144,12 @@ def test_counts_are_those_of_blocks(entities: int, groups: int, count: int, own:
 
 
 @pytest.mark.usefixtures("_spans")
-@pytest.mark.parametrize(("entities", "groups", "count"), [(1, 1, 1), (63, 3, 70), (150, 2, 5)])
-@pytest.mark.parametrize("k", [1, 4, 1000])
+@pytest.mark.parametrize(
+    ("entities", "groups", "count", "k"),
+    [(*shape, k) for shape in SEARCHED for k in (1, 4, 1000)]
+    if CUDA
+    else [(1, 1, 1, 4), (63, 3, 5, 1000), (150, 2, 70, 4), (150, 2, 5, 1)],
+)
 def test_the_best_are_those_of_blocks(entities: int, groups: int, count: int, k: int) -> None:
     """The lower id among equals; nothing but −∞ where more are wanted than are left."""
     lattice = Lattice(entities, groups)
@@ -158,8 +168,12 @@ def test_the_best_are_those_of_blocks(entities: int, groups: int, count: int, k:
     assert not doubt
 
 
-@pytest.mark.parametrize("signature", ["P3x3 Q4x2", "Q3x2 E2x1 P35x1", "Q70x1"])
-@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize(
+    ("signature", "norm"),
+    [(signature, norm) for signature in SIGNATURES for norm in (1, 2)]
+    if CUDA
+    else list(zip(SIGNATURES, (1, 2, 1), strict=True)),
+)
 def test_counts_of_every_geometry(signature: str, norm: int) -> None:
     """Of a model as it is initialised, where no two scores are close but those of an entity there twice."""
     entities = 97

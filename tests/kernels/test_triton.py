@@ -224,7 +224,7 @@ def test_tables_that_fill_their_blocks(finish: Finish, C: int) -> None:
 
 @finishes
 @pytest.mark.parametrize(
-    ("C", "norm"), product((3, 21, 67), (1, 2)) if FULL else [(3, 1), (21, 2), (67, 1)]
+    ("C", "norm"), list(product((3, 21, 67), (1, 2))) if FULL else [(3, 1), (21, 2), (67, 1)]
 )
 def test_a_query_with_its_own_candidate(finish: Finish, C: int, norm: int) -> None:
     """The diagonal of the table, with the same gradients."""
@@ -358,7 +358,7 @@ def test_each_input_alone(finish: Finish, C: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "N", "numbers"),
-    product(FINISHES, [70], [1, 1 << 10, 5 << 9, 5 << 10, 1 << 26])
+    list(product(FINISHES, [70], [1, 1 << 10, 5 << 9, 5 << 10, 1 << 26]))
     if FULL
     else [("root", 33, 1 << 10), *(("geodesic", 33, n) for n in (1, 1 << 10, 3 << 9, 3 << 10))],
 )
