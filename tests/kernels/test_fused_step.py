@@ -25,6 +25,7 @@ if find_spec("triton") is None:
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
+BATCH = 5 if CUDA else 3
 
 with pytest.MonkeyPatch.context() as patch:
     if not CUDA:
@@ -49,7 +50,7 @@ def first_steps(
             patch.setattr(row_adam, "has_kernels", lambda config, device: True)
         graph, training = ring(), config.training
         sizes = len(graph.entities), len(graph.relations)
-        made: dict[str, Any] = {"batch_size": 5, "negatives": training.negatives, "seed": 4}
+        made: dict[str, Any] = {"batch_size": BATCH, "negatives": training.negatives, "seed": 4}
         sampler = Sampler(graph.train, *sizes, subsampling=True, device=DEVICE, **made)
         model = GoldE(config.model, *sizes, seed=2).to(DEVICE)
         update = Update(model, sampler, training, capture=False)

@@ -31,9 +31,11 @@ with pytest.MonkeyPatch.context() as patch:
 def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     if not CUDA:
         monkeypatch.setenv("TRITON_INTERPRET", "1")
+        monkeypatch.setattr(launchers, "BLOCK", 128)
 
 
-SHAPES = {"number": (1,), "vector": (7,), "maps": (5, 2, 103), "blocks": (2, 512), "empty": (3, 0)}
+MAPS, BLOCKS = ((5, 2, 103), (2, 512)) if CUDA else ((5, 2, 13), (2, 128))  # more than one block
+SHAPES = {"number": (1,), "vector": (7,), "maps": MAPS, "blocks": BLOCKS, "empty": (3, 0)}
 NOT_FINITE, ALONE = 4, 6
 
 
