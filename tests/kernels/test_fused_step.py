@@ -25,7 +25,7 @@ if find_spec("triton") is None:
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
-BATCH = 5 if CUDA else 3
+BATCH, OTHERS = (5, "E2x1 Q3x1") if CUDA else (3, "E2x1")  # what the interpreter does in a second
 
 with pytest.MonkeyPatch.context() as patch:
     if not CUDA:
@@ -65,7 +65,7 @@ def first_steps(
     [
         ({"signature": "P3x1 Q4x1"}, {}),
         (
-            {"signature": "E2x1 Q3x1", "reciprocal": False, "bias": True, "norm": 2},
+            {"signature": OTHERS, "reciprocal": False, "bias": True, "norm": 2},
             {"query_as_negative": False, "optimiser": "lazy-adam", "negatives": 0},
         ),
     ],

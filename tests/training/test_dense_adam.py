@@ -138,7 +138,7 @@ def test_the_kernels_are_torchs_adam(block: int, monkeypatch: pytest.MonkeyPatch
 
 def test_going_on_from_a_state_changes_no_bit() -> None:
     """From torch's it changes none to speak of, and torch goes on from the kernels'."""
-    made = steps(9)
+    made = steps(7)
     whole, first, torchs = fused(), fused(), by_torch()
     run(whole, made)
 
