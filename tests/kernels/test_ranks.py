@@ -168,6 +168,23 @@ def test_the_best_are_those_of_blocks(entities: int, groups: int, count: int, k:
     assert not doubt
 
 
+def test_there_is_always_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More tiles of queries than a band has, more known answers than are marked at a time."""
+    monkeypatch.setattr(kernels, "BAND", 1)
+    monkeypatch.setattr(kernels, "MARKS", 32)
+    lattice = Lattice(70, 1)
+    known = KnownFacts(facts(70, 6000, 4), 70, RELATIONS).to(DEVICE)
+    entity, direction, _ = asked(70, 70)
+    first, last, base, codes = known.ranges(entity, direction)
+    assert (last - first).max() > 32
+    _, best, _ = lattice.scorer().top(entity, direction, 3, (first, last, base, codes))
+    scores = lattice.score(entity, direction, 0, 70)
+    out = known.contains(
+        entity.unsqueeze(1), direction.unsqueeze(1), torch.arange(70, device=DEVICE)
+    )
+    assert torch.equal(best, top_k(scores.masked_fill(out, -torch.inf), 3)[1])
+
+
 @pytest.mark.parametrize(
     ("signature", "norm"),
     [(signature, norm) for signature in SIGNATURES for norm in (1, 2)]
