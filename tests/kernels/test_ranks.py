@@ -35,6 +35,11 @@ CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
 RELATIONS = 2
 
+COUNTED = [(1, 1, 1), (63, 3, 70), (130, 2, 150), (200, 1, 1)]  # entities, groups, queries
+SEARCHED = [(1, 1, 1), (63, 3, 70), (150, 2, 5)]
+SPANS = ["at once", "in spans", "large tiles"]
+SIGNATURES = ["P3x3 Q4x2" if CUDA else "P3x2 Q4x1", "Q3x2 E2x1 P35x1", "Q70x1"]
+
 with pytest.MonkeyPatch.context() as patch:
     if not CUDA:
         patch.setenv("TRITON_INTERPRET", "1")  # read when kernels are defined; see conftest
@@ -44,7 +49,7 @@ with pytest.MonkeyPatch.context() as patch:
 pytestmark = pytest.mark.usefixtures("surroundings")
 
 
-@pytest.fixture(params=["at once", "in spans", "large tiles"])
+@pytest.fixture(params=SPANS)
 def _spans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything at once; or a tile of candidates at a time, and blocks that cut a query's answers."""
     if request.param == "large tiles":
@@ -52,7 +57,7 @@ def _spans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     if request.param == "in spans":
         monkeypatch.setattr(kernels, "PACKED", 1)
         monkeypatch.setattr(kernels, "SCRATCH_ROWS", kernels.TILE.rows)
-        monkeypatch.setattr("golde.evaluation.ranking._ASKED_AT_ONCE", 33)
+        monkeypatch.setattr("golde.evaluation.ranking._ASKED_AT_ONCE", 60)
 
 
 class Lattice:
@@ -121,9 +126,11 @@ def same(one: Ranks, two: Ranks) -> bool:
 
 
 @pytest.mark.usefixtures("_spans")
-@pytest.mark.parametrize("own", [False, True], ids=["", "self-filter"])
 @pytest.mark.parametrize(
-    ("entities", "groups", "count"), [(1, 1, 1), (63, 3, 70), (130, 2, 150), (200, 1, 1)]
+    ("entities", "groups", "count", "own"),
+    [(*shape, own) for shape in COUNTED for own in (False, True)]
+    if CUDA
+    else [(1, 1, 1, False), (63, 3, 40, False), (130, 2, 150, True), (200, 1, 1, True)],
 )
 def test_counts_are_those_of_blocks(entities: int, groups: int, count: int, own: bool) -> None:
     """Ties, answers known and not, one query and many, candidates that fill no tile."""
@@ -138,8 +145,12 @@ def test_counts_are_those_of_blocks(entities: int, groups: int, count: int, own:
 
 
 @pytest.mark.usefixtures("_spans")
-@pytest.mark.parametrize(("entities", "groups", "count"), [(1, 1, 1), (63, 3, 70), (150, 2, 5)])
-@pytest.mark.parametrize("k", [1, 4, 1000])
+@pytest.mark.parametrize(
+    ("entities", "groups", "count", "k"),
+    [(*shape, k) for shape in SEARCHED for k in (1, 4, 1000)]
+    if CUDA
+    else [(1, 1, 1, 4), (63, 3, 70, 1000), (150, 2, 5, 4), (150, 2, 5, 1)],
+)
 def test_the_best_are_those_of_blocks(entities: int, groups: int, count: int, k: int) -> None:
     """The lower id among equals; nothing but −∞ where more are wanted than are left."""
     lattice = Lattice(entities, groups)
@@ -158,11 +169,32 @@ def test_the_best_are_those_of_blocks(entities: int, groups: int, count: int, k:
     assert not doubt
 
 
-@pytest.mark.parametrize("signature", ["P3x3 Q4x2", "Q3x2 E2x1 P35x1", "Q70x1"])
-@pytest.mark.parametrize("norm", [1, 2])
+def test_there_is_always_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More tiles of queries than a band has, more known answers than are marked at a time."""
+    monkeypatch.setattr(kernels, "BAND", 1)
+    monkeypatch.setattr(kernels, "MARKS", 32)
+    lattice = Lattice(70, 1)
+    known = KnownFacts(facts(70, 6000, 4), 70, RELATIONS).to(DEVICE)
+    entity, direction, _ = asked(70, 70)
+    first, last, base, codes = known.ranges(entity, direction)
+    assert (last - first).max() > 32
+    _, best, _ = lattice.scorer().top(entity, direction, 3, (first, last, base, codes))
+    scores = lattice.score(entity, direction, 0, 70)
+    out = known.contains(
+        entity.unsqueeze(1), direction.unsqueeze(1), torch.arange(70, device=DEVICE)
+    )
+    assert torch.equal(best, top_k(scores.masked_fill(out, -torch.inf), 3)[1])
+
+
+@pytest.mark.parametrize(
+    ("signature", "norm"),
+    [(signature, norm) for signature in SIGNATURES for norm in (1, 2)]
+    if CUDA
+    else list(zip(SIGNATURES, (1, 2, 1), strict=True)),
+)
 def test_counts_of_every_geometry(signature: str, norm: int) -> None:
     """Of a model as it is initialised, where no two scores are close but those of an entity there twice."""
-    entities = 97
+    entities, count = 97, 40 if CUDA else 20
     weights = {letter: 0.5 for letter in signature if letter in "PQ"}
     model = GoldE(
         ModelConfig(signature=signature, norm=norm, weights=weights), entities, RELATIONS
@@ -177,11 +209,11 @@ def test_counts_of_every_geometry(signature: str, norm: int) -> None:
         return model.score(entity, direction, torch.arange(start, stop, device=DEVICE))
 
     known = KnownFacts(facts(entities, 400, 4), entities, RELATIONS)
-    expected = ranked(plain, known, entities, 40, True)
-    assert same(ranked(fused(), known, entities, 40, True), expected)
+    expected = ranked(plain, known, entities, count, True)
+    assert same(ranked(fused(), known, entities, count, True), expected)
     with torch.no_grad():
         model.entity[-1] = model.entity[0]
-    entity, direction, _ = asked(entities, 40)
+    entity, direction, _ = asked(entities, count)
     nothing = KnownFacts(facts(entities, 0, 4), entities, RELATIONS)
     first = torch.zeros_like(entity)
     twice = rank_queries(fused(), entity, direction, first, nothing, entities=entities)
@@ -247,11 +279,18 @@ def test_what_the_kernels_cannot_do_is_scored_in_blocks(monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("_spans")
-@pytest.mark.parametrize("reciprocal", [True, False], ids=["", "one score"])
+@pytest.mark.parametrize(
+    ("_spans", "reciprocal"),
+    [(spans, reciprocal) for spans in SPANS for reciprocal in (True, False)]
+    if CUDA
+    else list(zip(SPANS, (True, False, False), strict=True)),
+    indirect=["_spans"],
+)
 def test_biases_count(reciprocal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of both directions, so large that they decide; in ranks and among the best."""
-    entities, count = 131, 70
-    config = ModelConfig(signature="P3x2 Q3x1", bias=True, reciprocal=reciprocal)
+    entities, signature = (131, "P3x2 Q3x1") if CUDA else (70, "P3x1 Q3x1")
+    count = 70
+    config = ModelConfig(signature=signature, bias=True, reciprocal=reciprocal)
     model = GoldE(config, entities, RELATIONS).to(DEVICE)
     with torch.no_grad():
         for seed, bias in enumerate((model.query_bias, model.answer_bias)):

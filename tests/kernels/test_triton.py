@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import chain
+from itertools import chain, product
 from math import log, log10
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ if find_spec("triton") is None:
     pytest.skip("Triton is not installed (extra: kernels)", allow_module_level=True)
 
 CUDA = torch.cuda.is_available()
+FULL = CUDA or os.environ.get("GOLDE_FULL_GRID") == "1"  # the interpreter is slow
 DEVICE = torch.device("cuda" if CUDA else "cpu")
 EPS = torch.finfo(torch.float32).eps
 
@@ -46,17 +47,27 @@ with pytest.MonkeyPatch.context() as patch:
 FINISHES: dict[str, Finish] = {"root": Root(), "geodesic": Geodesic()}
 SMALL = Configuration(*[Blocks(16, 16)] * 3)  # several tiles either way even for little
 UNEVEN = Configuration(Blocks(32, 16), Blocks(16, 32), Blocks(32, 16))
+# The interpreter takes as long for any tile: a single one where borders are not what is tested.
+FEW = SMALL if FULL else Configuration(*[Blocks(64, 64)] * 3)
 PRECISIONS = ["ieee", "tf32x3"] if CUDA else ["ieee"]  # the interpreter multiplies in float32
 
 SHAPES = [(1, 1, 1, 3), (5, 33, 3, 9), (17, 40, 2, 21), (33, 3, 1, 67)]  # B, N, M, C
+if not FULL:
+    SHAPES[1:3] = [(5, 33, 2, 9), (17, 40, 1, 21)]  # components come one after another
 LARGER = [(65, 129, 4, 63), (1000, 999, 36, 21), (257, 1031, 36, 13), (129, 300, 1, 1601)]
 CASES = [(shape, precision, UNEVEN) for shape in SHAPES for precision in PRECISIONS[-1:]]
 CASES += [(shape, precision, None) for shape in SHAPES for precision in PRECISIONS]
 if CUDA:  # a second or more to compile each
     CASES += [(shape, "tf32x3", None) for shape in LARGER]
-elif os.environ.get("GOLDE_FULL_GRID") == "1":
+elif FULL:
     more = [(1, 70, 2, 5), (70, 1, 2, 17), (40, 3, 1, 131), (17, 70, 2, 33), (65, 129, 2, 63)]
     CASES += [(shape, "ieee", blocks) for shape in more for blocks in (UNEVEN, None)]
+CASES_BY_NORM = [  # either norm with every finish, short and long; nothing else depends on it
+    (*case, norm)
+    for i, case in enumerate(CASES)
+    for norm in ((1, 2) if FULL else (1 + (i + i // len(SHAPES)) % 2,))
+]
+PATHS = list(product(FINISHES, (9, 67))) if FULL else [("geodesic", 9), ("root", 67)]
 
 Outcome = tuple[Tensor, ...]
 Distance = Callable[[Core, Core, Finish, int], Tensor]
@@ -64,6 +75,11 @@ Distance = Callable[[Core, Core, Finish, int], Tensor]
 finishes = pytest.mark.parametrize("finish", FINISHES.values(), ids=FINISHES)
 norms = pytest.mark.parametrize("norm", [1, 2])
 precisions = pytest.mark.parametrize("precision", PRECISIONS)
+paths = pytest.mark.parametrize(  # of the backward pass: short core vectors and long ones
+    ("finish", "C"),
+    [(FINISHES[name], C) for name, C in PATHS],
+    ids=[f"{C}-{name}" for name, C in PATHS],
+)
 
 
 pytestmark = pytest.mark.usefixtures("surroundings")
@@ -167,26 +183,26 @@ def check(
     return figures
 
 
-def fused(precision: str = "ieee", blocks: Configuration | None = SMALL) -> Distance:
+def fused(precision: str = "ieee", blocks: Configuration | None = FEW) -> Distance:
     run: Distance = partial(distance.fused_pairwise, precision=precision, blocks=blocks)
     return run
 
 
 @finishes
-@norms
 @pytest.mark.parametrize(
-    ("shape", "precision", "blocks"),
-    CASES,
+    ("shape", "precision", "blocks", "norm"),
+    CASES_BY_NORM,
     ids=[
-        f"{shape}-{precision}-{'usual' if b is None else 'uneven'}" for shape, precision, b in CASES
+        f"{shape}-{precision}-{'usual' if blocks is None else 'uneven'}-{norm}"
+        for shape, precision, blocks, norm in CASES_BY_NORM
     ],
 )
 def test_it_is_the_plain_form(
     finish: Finish,
-    norm: int,
     shape: tuple[int, int, int, int],
     precision: str,
     blocks: Configuration | None,
+    norm: int,
 ) -> None:
     """Blocks that do not divide anything, and those of a real run."""
     query, candidate = sides(finish, *shape)
@@ -198,7 +214,7 @@ def test_it_is_the_plain_form(
 def test_tables_that_fill_their_blocks(finish: Finish, C: int) -> None:
     """Nothing is padded, and so the incoming gradient is taken as it is."""
     query, candidate = sides(finish, 16, 32, 2, C)
-    check(query, candidate, finish, 1, fused())
+    check(query, candidate, finish, 1, fused(blocks=SMALL))
     grad = torch.rand(16, 32, device=DEVICE)
     assert distance.padded(grad, 16, 32) is grad
     assert torch.equal(distance.padded(grad.T, 32, 16), grad.T)
@@ -209,11 +225,12 @@ def test_tables_that_fill_their_blocks(finish: Finish, C: int) -> None:
 
 
 @finishes
-@norms
-@pytest.mark.parametrize("C", [3, 21, 67])
-def test_a_query_with_its_own_candidate(finish: Finish, norm: int, C: int) -> None:
+@pytest.mark.parametrize(
+    ("C", "norm"), list(product((3, 21, 67), (1, 2))) if FULL else [(3, 1), (21, 2), (67, 1)]
+)
+def test_a_query_with_its_own_candidate(finish: Finish, C: int, norm: int) -> None:
     """The diagonal of the table, with the same gradients."""
-    query, candidate = sides(finish, 37, 37, 3, C)
+    query, candidate = sides(finish, 37, 37, 3 if FULL else 2, C)
 
     def diagonal(query: Core, candidate: Core, finish: Finish, norm: int) -> Tensor:
         return pairwise_reference(query, candidate, finish, norm).diagonal()
@@ -240,11 +257,15 @@ def test_norms_and_curvatures_of_all_sizes(finish: Finish, norm: int, precision:
 
 
 @finishes
-@norms
 @precisions
-@pytest.mark.parametrize("scale", [1e-6, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize(
+    ("scale", "norm"),
+    list(product((1e-6, 0.1, 1.0, 10.0), (1, 2)))
+    if FULL
+    else [(1e-6, 1), (1e-6, 2), (0.1, 1), (1.0, 2), (10.0, 1)],
+)
 def test_zero_vectors_and_coincident_points(
-    finish: Finish, norm: int, precision: str, scale: float
+    finish: Finish, precision: str, scale: float, norm: int
 ) -> None:
     """The table is right to within the floor; gradients, which do not exist there, are finite."""
     points = normal(2, 18, 4, seed=3, scale=scale)
@@ -287,41 +308,42 @@ def test_one_minus_exp(low: float) -> None:
     assert ((found - exact).abs() <= 3 * EPS * exact).all()
 
 
-@finishes
-@pytest.mark.parametrize("C", [9, 67])
+@paths
 def test_two_runs_agree_to_the_bit(finish: Finish, C: int) -> None:
-    query, candidate = sides(finish, 18, 20, 2, C)
-    one, two = (outcome(fused(), query, candidate, finish, 1, torch.float32) for _ in range(2))
+    query, candidate = sides(finish, 18 if FULL else 5, 20, 2, C)
+    run = fused(blocks=SMALL)
+    one, two = (outcome(run, query, candidate, finish, 1, torch.float32) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 
-@finishes
-@pytest.mark.parametrize("C", [9, 67])
+@paths
 def test_layout_does_not_matter(finish: Finish, C: int) -> None:
     """Views of (B, M, C) and of (C, B, M), an expanded incoming gradient, and a strided one."""
-    query, candidate = sides(finish, 5, 20, 3, C)
+    query, candidate = sides(finish, 5, 20, 2, C)
 
-    def run(core: Core, other: Core, last: Callable[[Tensor], Tensor]) -> Outcome:
+    def run(core: Core, other: Core) -> list[Tensor]:
         core, other = (changed(c, lambda t: t.detach().requires_grad_()) for c in (core, other))
-        table = distance.fused_pairwise(core, other, finish, 1, precision="ieee", blocks=SMALL)
-        return (table, *torch.autograd.grad(last(table).sum(), tensors(core, other)))
+        table = fused(blocks=SMALL)(core, other, finish, 1)
+        weighted = (table * torch.arange(5.0, device=DEVICE)[:, None]).T.clone()
+        inputs = tensors(core, other)
+        gradients = [
+            torch.autograd.grad(last.sum(), inputs, retain_graph=True) for last in (table, weighted)
+        ]
+        return [table, *chain.from_iterable(gradients)]
 
     def strided(t: Tensor) -> Tensor:
         order = (2, 1, 0)[-t.ndim :] if t.ndim == 3 else (1, 0)
         return t.permute(*order).contiguous().permute(*order)
 
     assert not strided(query.vector).is_contiguous()
-    for last in (lambda t: t, lambda t: (t * torch.arange(5.0, device=DEVICE)[:, None]).T.clone()):
-        expected = run(query, candidate, last)
-        found = run(changed(query, strided), changed(candidate, strided), last)
-        torch.testing.assert_close(found, expected)
+    found = run(changed(query, strided), changed(candidate, strided))
+    torch.testing.assert_close(found, run(query, candidate))
 
 
-@finishes
-@pytest.mark.parametrize("C", [9, 67])
+@paths
 def test_each_input_alone(finish: Finish, C: int) -> None:
     """One input that needs a gradient among others that do not."""
-    query, candidate = sides(finish, 3, 5, 2, C)
+    query, candidate = sides(finish, 3, 5, 1, C)
     incoming = normal(3, 5, seed=9).float().to(DEVICE)
     inputs = tensors(query, candidate)
     of_query = len(query.scalars)
@@ -340,13 +362,26 @@ def test_each_input_alone(finish: Finish, C: int) -> None:
     assert not table([t.detach() for t in inputs]).requires_grad
 
 
-@finishes
-@pytest.mark.parametrize("numbers", [1, 1 << 10, 3 << 10, 9 << 10, 1 << 26])
+@pytest.mark.parametrize(
+    ("name", "N", "M", "numbers"),
+    list(product(FINISHES, [70], [3], [1, 1 << 10, 5 << 9, 5 << 10, 1 << 26]))
+    if FULL
+    else [
+        ("root", 33, 2, 1 << 10),
+        *(("geodesic", 33, 2, numbers) for numbers in (1, 1 << 10, 3 << 9)),
+        ("geodesic", 33, 3, 3 << 10),
+    ],
+)
 def test_however_the_work_is_divided(
-    finish: Finish, numbers: int, monkeypatch: pytest.MonkeyPatch
+    name: str, N: int, M: int, numbers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Programs that own all candidates, some or one tile; components one by one, some or all together."""
-    query, candidate = sides(finish, 20, 70, 3, 9)
+    """Programs that own all candidates, some or one tile; components one by one, some or all together.
+
+    There are 512 numbers to a part, and with memory for all of them one tile and all together, which is
+    what other tests have.
+    """
+    finish = FINISHES[name]
+    query, candidate = sides(finish, 20, N, M, 9)
     monkeypatch.setattr(import_module("golde.kernels.triton.blocks"), "PART_NUMBERS", numbers)
     check(query, candidate, finish, 1, fused(blocks=SMALL))
 
@@ -385,14 +420,14 @@ def test_nan_stays_nan(finish: Finish, norm: int) -> None:
     assert found.isnan().sum() == 3
 
 
-@finishes
-@pytest.mark.parametrize("C", [9, 67])
+@paths
 def test_wide_offsets(finish: Finish, C: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The 64-bit form, which only tables beyond 2³¹ numbers take, gives the same."""
     query, candidate = sides(finish, 5, 20, 2, C)
-    expected = outcome(fused(), query, candidate, finish, 1, torch.float32)
+    run = fused(blocks=SMALL)
+    expected = outcome(run, query, candidate, finish, 1, torch.float32)
     monkeypatch.setattr(distance, "NARROW", 0)
-    found = outcome(fused(), query, candidate, finish, 1, torch.float32)
+    found = outcome(run, query, candidate, finish, 1, torch.float32)
     torch.testing.assert_close(found, expected)
 
 

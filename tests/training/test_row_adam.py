@@ -122,7 +122,7 @@ def same(one: dict[str, Tensor], two: dict[str, Tensor]) -> bool:
 @kernels
 @pytest.mark.parametrize(
     ("E", "D", "n", "columns"),
-    [(6, 7, 4, 1024), (4, 1, 3, 1024), (3, 130, 3, 64), (4, 7, 1, 1024), (1, 3, 4, 1024)],
+    [(6, 7, 4, 1024), (4, 1, 3, 1024), (3, 70, 3, 64), (4, 7, 1, 1024), (1, 3, 4, 1024)],
     ids=["usual", "a column", "blocks of columns", "a position", "one row"],
 )
 def test_deferred_is_dense_adam(
@@ -130,13 +130,13 @@ def test_deferred_is_dense_adam(
 ) -> None:
     """Under a schedule, clipping and a skipped step, with duplicates and rows drawn rarely or never."""
     monkeypatch.setattr(launchers, "COLUMNS", columns)
-    made, parameter = steps(E, D, n, 12), table(E, D)
+    made, parameter = steps(E, D, n, 9), table(E, D)
     expected, expected_norms = dense(parameter, made)
     optimiser = FusedRowAdam(parameter, lazy=False)
     norms = run(optimiser, made)
     torch.testing.assert_close(outcome(optimiser), expected, rtol=2e-6, atol=2e-7)
     torch.testing.assert_close(norms, expected_norms, rtol=1e-6, atol=0, equal_nan=True)
-    assert expected["step"] == 11
+    assert expected["step"] == 8
 
 
 @kernels
@@ -156,9 +156,8 @@ def test_rows_are_up_to_date_when_they_are_drawn() -> None:
 @kernels
 def test_settling_at_any_time_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does beginning the records anew, nor going on from a checkpoint."""
-    made = steps(
-        6, 5, 2, 18
-    )  # at most two of a kind: three are added up in no fixed order on a GPU
+    # At most two of a kind: three are added up in no fixed order on a GPU.
+    made = steps(6, 5, 2, 18 if CUDA else 9)
 
     def optimiser() -> FusedRowAdam:
         return FusedRowAdam(table(6, 5), lazy=False)
@@ -173,7 +172,7 @@ def test_settling_at_any_time_changes_no_bit(monkeypatch: pytest.MonkeyPatch) ->
         run(resumed, [step])
         if torch.rand((), generator=seeded(k)) < 0.4:
             settled.settle()
-        if k % 7 == 6:
+        if k % 4 == 3:
             state = {name: tensor.cpu() for name, tensor in outcome(resumed).items()}
             resumed = FusedRowAdam(state.pop("parameter").to(DEVICE), lazy=False)
             resumed.load(state)
@@ -187,6 +186,7 @@ def test_settling_at_any_time_changes_no_bit(monkeypatch: pytest.MonkeyPatch) ->
 
 
 P, ROOT_V = [[0.0, 0.0, 1e-12, 0.5]], [[1e-3, 1e-15, 1e-3, 10.0]]
+MISSED = 600 if CUDA else 300  # more than can move a row
 FARTHEST = (1 - BETA1) / math.sqrt((1 - BETA2) * (1 - BETA1**2 / BETA2))  # m / √v can be
 
 
@@ -213,10 +213,10 @@ def test_after_long_absence(late: bool) -> None:
 
     Where the rate is zero at first, p is still so small when the bound is reached that any step shows.
     """
-    rates = torch.full((600,), 0.01)
+    rates = torch.full((MISSED,), 0.01)
     rates[: 240 * late] = 0
     found = absent(rates, [])
-    assert same(absent(rates, [3, 255, 256, 257, 400, 600]), found)
+    assert same(absent(rates, [3, 255, 256, 257, 280, MISSED]), found)
     p, root = (torch.tensor(value, dtype=torch.float64) for value in (P, ROOT_V))
     m, v = FARTHEST * root, root**2
     for rate in rates.tolist():
@@ -334,13 +334,13 @@ def test_training_with_deferred_rows_is_training_with_dense_adam(
     validate_every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Validations, checkpoints and the end see settled rows; a resumed run ends where the whole one does."""
-    config = quick(steps=6, batch_size=3, negatives=2, validate_every=validate_every)
+    training = {"steps": 4, "batch_size": 3, "negatives": 2, "validate_every": validate_every}
+    config = quick({"signature": "P3x1"}, **training)
     monkeypatch.setattr(row_adam, "has_kernels", lambda config, device: False)
     expected = train(ring(), tmp_path / "dense", config, device=DEVICE.type)
     monkeypatch.setattr(row_adam, "has_kernels", lambda config, device: True)
     whole = train(ring(), tmp_path / "whole", config, device=DEVICE.type)
     for _ in range(2):
-        calls = iter([False, True])
         with pytest.raises(StoppedError):
             train(
                 ring(),
@@ -348,7 +348,7 @@ def test_training_with_deferred_rows_is_training_with_dense_adam(
                 config,
                 device=DEVICE.type,
                 resume=True,
-                should_stop=lambda calls=calls: next(calls),
+                should_stop=lambda: True,
             )
     resumed = train(ring(), tmp_path / "run", config, device=DEVICE.type, resume=True)
 
