@@ -334,7 +334,7 @@ def test_training_with_deferred_rows_is_training_with_dense_adam(
     validate_every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Validations, checkpoints and the end see settled rows; a resumed run ends where the whole one does."""
-    training = {"steps": 4, "batch_size": 3, "negatives": 2, "validate_every": validate_every}
+    training = {"steps": 4, "batch_size": 2, "negatives": 2, "validate_every": validate_every}
     config = quick({"signature": "P3x1"}, **training)
     monkeypatch.setattr(row_adam, "has_kernels", lambda config, device: False)
     expected = train(ring(), tmp_path / "dense", config, device=DEVICE.type)
