@@ -205,3 +205,33 @@ def test_a_study_never_ranks_test(
     path = places("a", study="s", split="valid").path
     assert path == tmp_path / "results" / "studies" / "s" / "a" / "seed-0.json"
     assert read_records(tmp_path / "results", "runs") == []
+
+
+def test_a_result_that_another_process_made_meanwhile_is_not_made_again(
+    places: Places, done: Done, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen_before = places()
+    first = done()
+    monkeypatch.setattr(Run, "evaluate", lambda *words, **options: pytest.fail("ranked twice"))
+    assert reproduce(seen_before, device="cpu") == {"format": 1, **first}
+
+
+def test_a_result_is_made_by_one_process_at_a_time(places: Places) -> None:
+    place = places()
+    with (
+        place.alone(),
+        pytest.raises(RunError, match=r"seed-0\.json: another process is reproducing it"),
+    ):
+        reproduce(places(), device="cpu")
+    assert list(place.path.parent.iterdir()) == []
+    assert not place.run.exists()
+
+
+def test_results_that_cannot_be_written_are_refused_before_training(
+    places: Places, tmp_path: Path
+) -> None:
+    (tmp_path / "results").write_text("")
+    place = places()
+    with pytest.raises(RunError, match=r"seed-0\.json: cannot be written: .*check --results"):
+        reproduce(place, device="cpu")
+    assert not place.run.exists()
