@@ -60,8 +60,8 @@ def test_a_study_goes_on_where_one_variant_fails(
 def test_mistakes_have_exit_code_2(config_file: Path, tmp_path: Path) -> None:
     for words, message in (
         (["reproduce", tmp_path / "none.toml"], "cannot read the configuration"),
-        (["reproduce", config_file, "--seeds", "a"], "give whole numbers, such as 0,1,2"),
-        (["reproduce", config_file, "--seeds", "-1"], "training.seed = -1 is not valid"),
+        (["reproduce", config_file, "--seeds", "a"], "--seeds 'a': give whole numbers"),
+        (["reproduce", config_file, "--seeds", "-1"], "--seeds '-1': give whole numbers from 0"),
         (["report", "--results", tmp_path / "none"], "no such folder"),
     ):
         found = call(*words)

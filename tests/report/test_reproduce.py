@@ -235,3 +235,26 @@ def test_results_that_cannot_be_written_are_refused_before_training(
     with pytest.raises(RunError, match=r"seed-0\.json: cannot be written: .*check --results"):
         reproduce(place, device="cpu")
     assert not place.run.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"digest": None}, "'digest' is missing or no str"),
+        ({"settings": "x"}, "'settings' is missing or no dict"),
+        ({"replaced": None}, "'replaced' is missing or no list"),
+        ({"training": {}}, "'training.seconds' is missing or no number"),
+        ({"figures": []}, "'figures' is missing or no dict"),
+        ({"figures": {"standard": {"metrics": {"both": 3}}}}, "'figures.standard' has no mrr"),
+    ],
+)
+def test_a_damaged_result_is_named_and_kept(
+    places: Places, done: Done, change: dict[str, Any], message: str
+) -> None:
+    path = places().path
+    text = json.dumps({"format": 1, **done(), **change})
+    path.write_text(text)
+    for again in (False, True):
+        with pytest.raises(RunError, match=rf"seed-0\.json: {message}.*; restore it from"):
+            places(again=again)
+    assert path.read_text() == text

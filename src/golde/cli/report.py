@@ -98,9 +98,12 @@ def _seeds(text: str | None) -> list[int] | None:
     if text is None:
         return None
     try:
-        return [int(part) for part in text.split(",")]
+        seeds = [int(part) for part in text.split(",")]
     except ValueError:
-        raise GoldeError(f"--seeds {text!r}: give whole numbers, such as 0,1,2") from None
+        seeds = [-1]
+    if not all(0 <= seed < 2**32 for seed in seeds):
+        raise GoldeError(f"--seeds {text!r}: give whole numbers from 0 to 2³² − 1, such as 0,1,2")
+    return seeds
 
 
 def _one_by_one(places: list[Place], device: str, shared: int) -> list[Job]:
