@@ -228,6 +228,8 @@ READING = (
 def _print(tables: list[Table]) -> None:
     for table in tables:
         say(table.title, style="bold")
-        say_table(table.head, table.rows, "<" + ">" * (len(table.head) - 1))
+        words = (table.head[0], "commit")  # several commits are folded
+        align = "".join("<" if heading in words else ">" for heading in table.head)
+        say_table(table.head, table.rows, align)
         if table.note:
             say(fill(table.note, 80) + "\n", style="dim")
