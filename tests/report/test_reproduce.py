@@ -258,3 +258,22 @@ def test_a_damaged_result_is_named_and_kept(
         with pytest.raises(RunError, match=rf"seed-0\.json: {message}.*; restore it from"):
             places(again=again)
     assert path.read_text() == text
+
+
+def test_a_half_ranked_result_without_its_model_is_replaced_by_a_new_training(
+    places: Places, done: Done
+) -> None:
+    """Figures of two trainings never stand in one result."""
+    done()
+    place = places()
+    half = read_record(place.path)
+    del half["figures"]["self_filter"]
+    place.path.write_text(json.dumps(half))
+    assert places().run == place.run
+    place.run.rename(place.run.with_name("lost"))
+    record = done()
+    assert places().run.name == "seed-0-1"
+    assert len(record["evaluations"]) == 2
+    (replaced,) = record["replaced"]
+    assert replaced["evaluations"] == half["evaluations"]
+    assert replaced["figures"] == half["figures"]

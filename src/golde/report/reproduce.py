@@ -70,14 +70,18 @@ class Place:
                     f"{self.path}: was made differently ({other}); take that back, rename the "
                     "configuration, or replace the result with --again"
                 )
-            if self._again and (other or is_complete(self.record)):
+            self.replaced = self.record["replaced"]
+            anew = self._again and (other or is_complete(self.record))
+            if anew or not (is_complete(self.record) or self._has_model()):
                 self.replaced = [*self.record.pop("replaced"), self.record]
                 self.record = None
-            else:
-                self.replaced = self.record["replaced"]
-        turn = f"-{len(self.replaced)}" if self.replaced else ""
-        self.run = self._runs / self._folder / f"seed-{self.job.seed}{turn}"
         self._refuse_other_run()
+
+    @property
+    def run(self) -> Path:
+        """The run folder: a new one for each result that was replaced."""
+        turn = f"-{len(self.replaced)}" if self.replaced else ""
+        return self._runs / self._folder / f"seed-{self.job.seed}{turn}"
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -100,6 +104,11 @@ class Place:
     def is_complete(self) -> bool:
         """Whether there is nothing left to do."""
         return self.record is not None and is_complete(self.record)
+
+    def _has_model(self) -> bool:
+        """Whether the model that a record was begun with is there, so that the rest of it can be ranked."""
+        folder = RunFolder(self.run)
+        return folder.exists() and bool(folder.about()["finished"])
 
     def _difference(self, record: Record) -> str:
         """How a result differs from what the job would give, in words."""
