@@ -368,3 +368,15 @@ def test_names_of_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_graph("world").name == "world"
     with pytest.raises(GoldeError, match=r"'umsl' is no file or folder, and .*mean umls"):
         load_graph("umsl")
+
+
+def test_a_graph_has_a_name_wherever_it_is_read_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.tsv").write_text("a\tr\tb\n")
+    (tmp_path / "...tsv").write_text("a\tr\tb\n")
+    (tmp_path / "within").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for source in (".", "within/..", tmp_path):
+        assert load_graph(source).name == tmp_path.name
+    assert load_graph("./...tsv").name == "...tsv"

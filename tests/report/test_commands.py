@@ -29,6 +29,14 @@ def test_reproduce_then_report(config_file: Path, monkeypatch: pytest.MonkeyPatc
     assert shown.exit_code == 0
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert "small              2" in shown.stdout
+    _other_commit(
+        Path("results/runs/ring/small/seed-1.json"), ", ".join(str(n) * 40 for n in range(4))
+    )
+    several = call("report").stdout
+    assert max(map(len, several.splitlines())) <= 80
+    assert "…" not in several
+    assert "3333333" in several
+    assert "small              2" in several
     found = json.loads(call("report", "--json").stdout)
     assert found["ring"]["small"]["seeds"] == 2
     assert "ours: wn18rr, standard" in call("report", "--paper").stdout
@@ -38,6 +46,10 @@ def test_reproduce_then_report(config_file: Path, monkeypatch: pytest.MonkeyPatc
     assert "training.steps is 12 there and 13 here" in refused.stderr
     again = call("reproduce", config_file, "--seeds", "0", "--device", "cpu", "--again")
     assert again.exit_code == 0, again.output
+
+
+def _other_commit(path: Path, commit: str) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"commit": commit}))
 
 
 def test_a_study_goes_on_where_one_variant_fails(
@@ -60,8 +72,8 @@ def test_a_study_goes_on_where_one_variant_fails(
 def test_mistakes_have_exit_code_2(config_file: Path, tmp_path: Path) -> None:
     for words, message in (
         (["reproduce", tmp_path / "none.toml"], "cannot read the configuration"),
-        (["reproduce", config_file, "--seeds", "a"], "give whole numbers, such as 0,1,2"),
-        (["reproduce", config_file, "--seeds", "-1"], "training.seed = -1 is not valid"),
+        (["reproduce", config_file, "--seeds", "a"], "--seeds 'a': give whole numbers"),
+        (["reproduce", config_file, "--seeds", "-1"], "--seeds '-1': give whole numbers from 0"),
         (["report", "--results", tmp_path / "none"], "no such folder"),
     ):
         found = call(*words)

@@ -27,17 +27,21 @@ def record(graph: str, config: str, seed: int, mrr: float, **changes: Any) -> di
     relations = {"_" + name: {"mrr": mrr} for name in paper()["table4"]}
     return {
         "graph": graph,
+        "digest": "0",
         "config": config,
         "study": None,
         "seed": seed,
         "split": "test",
         "settings": {"model": {"signature": "P4"}},
+        "parameters": {},
         "training": {"seconds": 100.0 + seed, "steps": 500, "trainings_at_a_time": 1},
         "figures": {
             "standard": {"metrics": {"both": both}},
             "self_filter": {"metrics": {"both": {**both, "mrr": mrr + 0.005}}},
         },
         "relations": relations,
+        "evaluations": [],
+        "replaced": [],
         "machine": {"cpu": "a CPU", "gpu": "a GPU"},
         "versions": {"python": "3", "torch": "2", "triton": "1"},
         "commit": "0123456789abcdef",
@@ -105,7 +109,7 @@ def test_damaged_results_are_named(results: Path) -> None:
     path.write_text('{"format": 9}')
     with pytest.raises(RunError, match=r"seed-0\.json: written in result format 9"):
         read_records(results, "runs")
-    path.write_text('{"format": 1, "graph": "wn18rr"}')
+    path.write_text('{"format": 1, "graph": "wn18rr", "digest": "0"}')
     with pytest.raises(RunError, match=r"seed-0\.json: 'config' is missing"):
         read_records(results, "runs")
 

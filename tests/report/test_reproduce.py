@@ -205,3 +205,75 @@ def test_a_study_never_ranks_test(
     path = places("a", study="s", split="valid").path
     assert path == tmp_path / "results" / "studies" / "s" / "a" / "seed-0.json"
     assert read_records(tmp_path / "results", "runs") == []
+
+
+def test_a_result_that_another_process_made_meanwhile_is_not_made_again(
+    places: Places, done: Done, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen_before = places()
+    first = done()
+    monkeypatch.setattr(Run, "evaluate", lambda *words, **options: pytest.fail("ranked twice"))
+    assert reproduce(seen_before, device="cpu") == {"format": 1, **first}
+
+
+def test_a_result_is_made_by_one_process_at_a_time(places: Places) -> None:
+    place = places()
+    with (
+        place.alone(),
+        pytest.raises(RunError, match=r"seed-0\.json: another process is reproducing it"),
+    ):
+        reproduce(places(), device="cpu")
+    assert list(place.path.parent.iterdir()) == []
+    assert not place.run.exists()
+
+
+def test_results_that_cannot_be_written_are_refused_before_training(
+    places: Places, tmp_path: Path
+) -> None:
+    (tmp_path / "results").write_text("")
+    place = places()
+    with pytest.raises(RunError, match=r"seed-0\.json: cannot be written: .*check --results"):
+        reproduce(place, device="cpu")
+    assert not place.run.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"digest": None}, "'digest' is missing or no str"),
+        ({"settings": "x"}, "'settings' is missing or no dict"),
+        ({"replaced": None}, "'replaced' is missing or no list"),
+        ({"training": {}}, "'training.seconds' is missing or no number"),
+        ({"figures": []}, "'figures' is missing or no dict"),
+        ({"figures": {"standard": {"metrics": {"both": 3}}}}, "'figures.standard' has no mrr"),
+    ],
+)
+def test_a_damaged_result_is_named_and_kept(
+    places: Places, done: Done, change: dict[str, Any], message: str
+) -> None:
+    path = places().path
+    text = json.dumps({"format": 1, **done(), **change})
+    path.write_text(text)
+    for again in (False, True):
+        with pytest.raises(RunError, match=rf"seed-0\.json: {message}.*; restore it from"):
+            places(again=again)
+    assert path.read_text() == text
+
+
+def test_a_half_ranked_result_without_its_model_is_replaced_by_a_new_training(
+    places: Places, done: Done
+) -> None:
+    """Figures of two trainings never stand in one result."""
+    done()
+    place = places()
+    half = read_record(place.path)
+    del half["figures"]["self_filter"]
+    place.path.write_text(json.dumps(half))
+    assert places().run == place.run
+    place.run.rename(place.run.with_name("lost"))
+    record = done()
+    assert places().run.name == "seed-0-1"
+    assert len(record["evaluations"]) == 2
+    (replaced,) = record["replaced"]
+    assert replaced["evaluations"] == half["evaluations"]
+    assert replaced["figures"] == half["figures"]

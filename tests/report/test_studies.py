@@ -71,7 +71,14 @@ def test_a_configuration_is_ranked_on_test_over_three_seeds(study: Path) -> None
             "",
             r"variant 'ring-E' changes no configuration; name one with base",
         ),
-        ('base = "small.toml"', 'base = "nowhere.toml"', r"nowhere\.toml: cannot read"),
+        (
+            'base = "small.toml"',
+            'base = "nowhere.toml"',
+            r"table\.toml: .*'nowhere\.toml' is no file",
+        ),
+        ("steps = 7", "seeds = [0, -1]", r"table\.toml: seeds\.1 = -1 is not valid"),
+        ("steps = 7", "seeds = [true]", r"table\.toml: seeds\.0 = True is not valid"),
+        ("{batch_size = 6}", "{seed = 6}", r"table\.toml: training\.seed = 6 does nothing"),
         ("steps = 7", "step = 7", r"table\.toml: unknown key 'step' in a study"),
         ("steps = 7", 'split = "train"', r"split = 'train' is not valid: .*'valid' or 'test'"),
         ("ring-PQ", "ring-E", r"two variants are called 'ring-E'"),
@@ -83,6 +90,15 @@ def test_mistakes_are_named(study: Path, before: str, after: str, message: str) 
     study.write_text(STUDY.replace(before, after))
     with pytest.raises(ConfigError, match=message):
         read_jobs(study)
+
+
+@pytest.mark.parametrize("name", ["..toml", "...toml", "-x.toml", "a+b.toml", ".toml"])
+def test_a_name_that_is_no_folder_of_its_own_is_refused(study: Path, name: str) -> None:
+    path = study.with_name(name)
+    for content in (study, study.with_name("small.toml")):
+        path.write_text(content.read_text())
+        with pytest.raises(ConfigError, match=r"toml: results are kept under .*; rename it"):
+            read_jobs(path)
 
 
 def test_more_mistakes_are_named(study: Path) -> None:

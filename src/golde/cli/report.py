@@ -98,9 +98,12 @@ def _seeds(text: str | None) -> list[int] | None:
     if text is None:
         return None
     try:
-        return [int(part) for part in text.split(",")]
+        seeds = [int(part) for part in text.split(",")]
     except ValueError:
-        raise GoldeError(f"--seeds {text!r}: give whole numbers, such as 0,1,2") from None
+        seeds = [-1]
+    if not all(0 <= seed < 2**32 for seed in seeds):
+        raise GoldeError(f"--seeds {text!r}: give whole numbers from 0 to 2³² − 1, such as 0,1,2")
+    return seeds
 
 
 def _one_by_one(places: list[Place], device: str, shared: int) -> list[Job]:
@@ -225,6 +228,8 @@ READING = (
 def _print(tables: list[Table]) -> None:
     for table in tables:
         say(table.title, style="bold")
-        say_table(table.head, table.rows, "<" + ">" * (len(table.head) - 1))
+        words = (table.head[0], "commit")  # several commits are folded
+        align = "".join("<" if heading in words else ">" for heading in table.head)
+        say_table(table.head, table.rows, align)
         if table.note:
             say(fill(table.note, 80) + "\n", style="dim")

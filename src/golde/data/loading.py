@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -79,10 +80,11 @@ def _load_folder(
             fix=f"name it train plus one of {', '.join(READERS)}, and valid and test likewise",
         )
     reading = _Reading(columns, [part for parts in found.values() for part in parts], progress)
+    graph_name = Path(os.path.abspath(folder)).name  # of "." and ".." too; a link keeps its own
     splits, duplicates = {}, 0
     for split in SPLITS:
         if split not in found:
-            notes.append(f"{folder.name}: no {split} file, so that split is empty")
+            notes.append(f"{graph_name}: no {split} file, so that split is empty")
             continue
         files = [reading.read(part) for part in found[split]]
         name = found[split][0].name if len(files) == 1 else split
@@ -96,7 +98,7 @@ def _load_folder(
         notes += reading.unseen(name, rows)
         splits[split] = rows
         duplicates += dropped
-    return KnowledgeGraph.from_ids(reading.index, splits, folder.name, notes, duplicates)
+    return KnowledgeGraph.from_ids(reading.index, splits, graph_name, notes, duplicates)
 
 
 def _load_file(
@@ -116,7 +118,7 @@ def _load_file(
         *note(path.name, dropped, "duplicate row", "dropped"),
         *(f"{path.name}: {line}" for line in notes),
     ]
-    name = path.name.partition(".")[0]
+    name = path.name.partition(".")[0] or path.name
     return KnowledgeGraph.from_ids(reading.index, splits, name, notes, dropped)
 
 

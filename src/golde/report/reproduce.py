@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from golde.report.results import (
 )
 from golde.report.studies import Job
 from golde.runs import RunFolder
+from golde.runs.lock import locked
 from golde.training.defaults import resolve
 from golde.training.loop import Watcher, pick_device, train
 
@@ -46,36 +48,67 @@ class Place:
     ) -> None:
         """Refuses results and runs of other settings or data, unless results are made ``again``."""
         self.job, self.graph = job, graph
+        self._runs, self._again = runs, again
         if not len(graph.split(job.split)):
             raise GoldeError(
                 f"{graph.name}: the {job.split} split is empty, so nothing could be ranked; "
                 "reproduce on a graph that has one"
             )
         self.config = resolve(job.config, graph)
-        folder = job.folder(graph.name)
-        self.path = results / job.kind / folder / f"seed-{job.seed}.json"
+        self._folder = job.folder(graph.name)
+        self.path = results / job.kind / self._folder / f"seed-{job.seed}.json"
+        self.look()
+
+    def look(self) -> None:
+        """Read what is there by now, which another process may have written."""
         self.record = read_record(self.path) if self.path.is_file() else None
         self.replaced: list[Record] = []
         if self.record is not None:
             other = self._difference(self.record)
-            if other and not again:
+            if other and not self._again:
                 raise ConfigError(
                     f"{self.path}: was made differently ({other}); take that back, rename the "
                     "configuration, or replace the result with --again"
                 )
-            if again and (other or is_complete(self.record)):
+            self.replaced = self.record["replaced"]
+            anew = self._again and (other or is_complete(self.record))
+            if anew or not (is_complete(self.record) or self._has_model()):
                 self.replaced = [*self.record.pop("replaced"), self.record]
                 self.record = None
-            else:
-                self.replaced = self.record["replaced"]
-        turn = f"-{len(self.replaced)}" if self.replaced else ""
-        self.run = runs / folder / f"seed-{job.seed}{turn}"
         self._refuse_other_run()
+
+    @property
+    def run(self) -> Path:
+        """The run folder: a new one for each result that was replaced."""
+        turn = f"-{len(self.replaced)}" if self.replaced else ""
+        return self._runs / self._folder / f"seed-{self.job.seed}{turn}"
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep every other process from the result file, whose folder is made if it is not there yet."""
+        with ExitStack() as stack:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                mine = stack.enter_context(locked(self.path.with_name(self.path.name + ".lock")))
+            except OSError as error:
+                raise RunError(
+                    f"{self.path}: cannot be written: {error.strerror}; check --results and its rights"
+                ) from None
+            if not mine:
+                raise RunError(
+                    f"{self.path}: another process is reproducing it; wait for it, or stop it"
+                )
+            yield
 
     @property
     def is_complete(self) -> bool:
         """Whether there is nothing left to do."""
         return self.record is not None and is_complete(self.record)
+
+    def _has_model(self) -> bool:
+        """Whether the model that a record was begun with is there, so that the rest of it can be ranked."""
+        folder = RunFolder(self.run)
+        return folder.exists() and bool(folder.about()["finished"])
 
     def _difference(self, record: Record) -> str:
         """How a result differs from what the job would give, in words."""
@@ -112,14 +145,18 @@ def reproduce(
     """
     if place.record is not None and is_complete(place.record):
         return place.record
-    about = _provenance(device)
-    training = _train(place, device, shared, watch, should_stop)
-    record = place.record
-    if record is None:
-        record = _new_record(place, training) | about
-        write_record(place.path, record)
-    _rank(place, record, device)
-    return record
+    with place.alone():
+        place.look()
+        if place.record is not None and is_complete(place.record):
+            return place.record
+        about = _provenance(device)
+        training = _train(place, device, shared, watch, should_stop)
+        record = place.record
+        if record is None:
+            record = _new_record(place, training) | about
+            write_record(place.path, record)
+        _rank(place, record, device)
+        return record
 
 
 def _provenance(device: str) -> dict[str, Any]:

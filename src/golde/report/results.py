@@ -40,6 +40,15 @@ FIGURES = ("mrr", "hits@1", "hits@3", "hits@10", "mr")
 Record = dict[str, Any]
 """The contents of a result file."""
 
+_KINDS = {
+    **dict.fromkeys(("graph", "digest", "config", "split", "commit"), str),
+    "seed": int,
+    **dict.fromkeys(("settings", "parameters", "training", "figures", "relations"), dict),
+    **dict.fromkeys(("evaluations", "replaced"), list),
+    **dict.fromkeys(("machine", "versions"), dict),
+}
+"""What every result file has; its study may be null."""
+
 _FIX = "restore it from the history of the repository, or remove it and reproduce it again"
 
 
@@ -51,9 +60,22 @@ def read_record(path: Path) -> Record:
             f"{path}: written in result format {record.get('format')!r}, this version reads {FORMAT}; "
             "use the version of GoldE that wrote it"
         )
-    if missing := [key for key in ("graph", "config", "seed", "figures") if key not in record]:
-        raise RunError(f"{path}: {missing[0]!r} is missing; {_FIX}")
+    for key, kind in _KINDS.items():
+        if type(record.get(key)) is not kind:
+            raise RunError(f"{path}: {key!r} is missing or no {kind.__name__}; {_FIX}")
+    if type(record["training"].get("seconds")) not in (int, float):
+        raise RunError(f"{path}: 'training.seconds' is missing or no number; {_FIX}")
+    for protocol in PROTOCOLS:
+        if protocol in record["figures"] and not _has_figures(record["figures"][protocol]):
+            raise RunError(f"{path}: 'figures.{protocol}' has no {' or no '.join(FIGURES)}; {_FIX}")
     return record
+
+
+def _has_figures(one: Any) -> bool:
+    """Whether what is stored under a protocol has every figure over both sides."""
+    for key in ("metrics", "both"):
+        one = one.get(key) if isinstance(one, dict) else None
+    return isinstance(one, dict) and all(type(one.get(key)) in (int, float) for key in FIGURES)
 
 
 def write_record(path: Path, record: Record) -> None:
@@ -95,7 +117,7 @@ def variants(records: Iterable[Record], study: str) -> dict[tuple[str, str], lis
     """
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        if record["study"] == study or record["study"].startswith(study + "-"):
+        if f"{record['study']}-".startswith(study + "-"):
             variant = record["config"].removeprefix(record["graph"] + "-")
             found.setdefault((record["graph"], variant), []).append(record)
     return found

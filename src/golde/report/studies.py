@@ -17,11 +17,12 @@ A variant may have a ``base`` of its own.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,6 +31,10 @@ from golde.errors import ConfigError
 
 SEEDS = (0, 1, 2)
 """Of a configuration, unless told otherwise."""
+
+
+NAME = re.compile(r"\w[\w .-]*")
+"""What a configuration or study may be called: its name is a folder, a word and a cell of tables."""
 
 
 class _Table(BaseModel):
@@ -46,7 +51,9 @@ class _Variant(_Table):
 
 class _Study(_Table):
     split: Literal["valid", "test"] = "valid"
-    seeds: list[int] = Field(default=[0], min_length=1)
+    seeds: list[Annotated[int, Field(ge=0, lt=2**32, strict=True)]] = Field(
+        default=[0], min_length=1
+    )
     steps: int | None = Field(default=None, ge=1)
     variants: list[_Variant] = Field(min_length=1)
 
@@ -83,6 +90,11 @@ def read_jobs(
 ) -> list[Job]:
     """Every training that a configuration or study asks for; ``only`` some variants of a study."""
     content = read_toml(path)
+    if not NAME.fullmatch(path.stem):
+        raise ConfigError(
+            f"{path}: results are kept under the file's name, and {path.stem!r} cannot be one; rename it "
+            "to a letter or digit, then letters, digits, spaces, '.', '_' and '-'"
+        )
     if "variants" in content:
         return _of_study(path, content, seeds, only)
     if only:
@@ -143,10 +155,20 @@ def _config(path: Path, study: _Study, variant: _Variant) -> tuple[Config, Path]
             f'{path}: variant {variant.name!r} changes no configuration; name one with base = "FILE"'
         )
     file = path.parent / base
+    if not file.is_file():
+        raise ConfigError(
+            f"{path}: variant {variant.name!r}: base = {base!r} is no file; name one by its path from the "
+            "folder of the study"
+        )
     values = Config.load(file).model_dump()
     if study.steps is not None:
         values["training"]["steps"] = study.steps
     for changes in (study, variant):
+        if "seed" in changes.training:
+            raise ConfigError(
+                f"{path}: training.seed = {changes.training['seed']!r} does nothing in a study; name its "
+                "seeds at the top, such as seeds = [0, 1]"
+            )
         values["model"] |= changes.model
         values["training"] |= changes.training
     return Config.from_dict(values, source=f"{path}: variant {variant.name!r}"), file
