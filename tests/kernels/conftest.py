@@ -1,6 +1,7 @@
 """Where kernels are tested: on a GPU if there is one, else in Triton's interpreter.
 
-Triton decides when it is imported whether it interprets; ``torch.compile`` imports it, so do so first.
+Triton decides when it is imported, and for every kernel when that is defined, whether it interprets. So
+all of them are imported here, before a test or ``torch.compile`` does.
 """
 
 from __future__ import annotations
@@ -8,15 +9,19 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from importlib.util import find_spec
+from pkgutil import iter_modules
 
 import pytest
 import torch
 from torch import Tensor
 
+from golde.kernels import triton
+
 if find_spec("triton") is not None and not torch.cuda.is_available():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_INTERPRET", "1")
-        import_module("triton")
+        for module in iter_modules(triton.__path__):
+            import_module(f"{triton.__name__}.{module.name}")
 
 
 @pytest.fixture

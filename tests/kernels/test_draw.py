@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -15,8 +14,7 @@ from golde.training import sampling
 from golde.training.sampling import Draw, Sampler
 from oracles import seeded
 
-if find_spec("triton") is None:
-    pytest.skip("Triton is not installed (extra: kernels)", allow_module_level=True)
+pytest.importorskip("triton", reason="Triton is not installed (extra: kernels)")
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
@@ -34,10 +32,7 @@ CASES = [  # batch size, negatives (0: all), entities, facts, queries or negativ
 if CUDA:
     CASES += [(1030, 3001, 40_000, 20_000, 256), (1030, 0, 5_000, 20_000, 256)]
 
-with pytest.MonkeyPatch.context() as patch:
-    if not CUDA:
-        patch.setenv("TRITON_INTERPRET", "1")  # read when kernels are defined; see conftest
-    kernels: Any = import_module("golde.kernels.triton.draw")
+kernels: Any = import_module("golde.kernels.triton.draw")
 
 
 pytestmark = pytest.mark.usefixtures("surroundings")

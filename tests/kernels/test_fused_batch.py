@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -25,20 +24,16 @@ from golde.kernels.triton.support import KNOWN
 from golde.models import GoldE, golde
 from oracles import normal, randomised, seeded
 
-if find_spec("triton") is None:
-    pytest.skip("Triton is not installed (extra: kernels)", allow_module_level=True)
+pytest.importorskip("triton", reason="Triton is not installed (extra: kernels)")
 
 CUDA = torch.cuda.is_available()
 CPU, DEVICE = torch.device("cpu"), torch.device("cuda" if CUDA else "cpu")
 EPS = torch.finfo(torch.float32).eps
 PRECISIONS = ["ieee", "tf32x3"]
 
-with pytest.MonkeyPatch.context() as patch:
-    if not CUDA:
-        patch.setenv("TRITON_INTERPRET", "1")  # read when kernels are defined; see conftest
-    batch: Any = import_module("golde.kernels.triton.batch")
-    distance: Any = import_module("golde.kernels.triton.distance")
-    sorting: Any = import_module("golde.kernels.triton.sorting")
+batch: Any = import_module("golde.kernels.triton.batch")
+distance: Any = import_module("golde.kernels.triton.distance")
+sorting: Any = import_module("golde.kernels.triton.sorting")
 
 Scores = tuple[Tensor, Tensor | None, Tensor]
 Outcome = dict[str, Tensor]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -20,18 +18,11 @@ from golde.training.sampling import Sampler
 from golde.training.update import Update
 from tiny import quick, ring
 
-if find_spec("triton") is None:
-    pytest.skip("Triton is not installed (extra: kernels)", allow_module_level=True)
+pytest.importorskip("triton", reason="Triton is not installed (extra: kernels)")
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
 BATCH, OTHERS = (5, "E2x1 Q3x1") if CUDA else (3, "E2x1")  # what the interpreter does in a second
-
-with pytest.MonkeyPatch.context() as patch:
-    if not CUDA:
-        patch.setenv("TRITON_INTERPRET", "1")  # read when kernels are defined; see conftest
-    for name in ("batch", "dense_adam", "draw", "loss", "orth", "positive", "row_adam"):
-        import_module(f"golde.kernels.triton.{name}")
 
 
 def first_steps(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -14,18 +13,14 @@ from golde.training import losses
 from golde.training.losses import Negatives, adversarial_loss
 from oracles import normal, seeded
 
-if find_spec("triton") is None:
-    pytest.skip("Triton is not installed (extra: kernels)", allow_module_level=True)
+pytest.importorskip("triton", reason="Triton is not installed (extra: kernels)")
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
 MARGIN, TEMPERATURE = 6.0, 0.7
 EPS = torch.finfo(torch.float32).eps
 
-with pytest.MonkeyPatch.context() as patch:
-    if not CUDA:
-        patch.setenv("TRITON_INTERPRET", "1")  # read when kernels are defined; see conftest
-    kernels: Any = import_module("golde.kernels.triton.loss")
+kernels: Any = import_module("golde.kernels.triton.loss")
 
 
 pytestmark = pytest.mark.usefixtures("surroundings")

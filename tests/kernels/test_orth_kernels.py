@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from math import log
 from typing import Any
 
@@ -15,8 +14,7 @@ from golde.geometry.constraints import POSITIVE_RANGE
 from golde.geometry.reflections import orth_matrix
 from oracles import normal, seeded
 
-if find_spec("triton") is None:
-    pytest.skip("Triton is not installed (extra: kernels)", allow_module_level=True)
+pytest.importorskip("triton", reason="Triton is not installed (extra: kernels)")
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
@@ -27,10 +25,7 @@ SIZES += [(22, 22)] if CUDA else []
 SIZES += [(5, 3), (20, 14), (63, 64)]  # more reflections than dimensions, and the largest
 LENGTHS = {"short": 1e-12, "long": 1e6} | ({"usual": 1.0} if CUDA else {})
 
-with pytest.MonkeyPatch.context() as patch:
-    if not CUDA:
-        patch.setenv("TRITON_INTERPRET", "1")  # read when kernels are defined; see conftest
-    kernels: Any = import_module("golde.kernels.triton.orth")
+kernels: Any = import_module("golde.kernels.triton.orth")
 
 
 pytestmark = pytest.mark.usefixtures("surroundings")

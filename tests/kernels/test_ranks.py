@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -28,8 +27,7 @@ from golde.kernels.triton import Blocks
 from golde.models import GoldE
 from oracles import seeded
 
-if find_spec("triton") is None:
-    pytest.skip("Triton is not installed (extra: kernels)", allow_module_level=True)
+pytest.importorskip("triton", reason="Triton is not installed (extra: kernels)")
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
@@ -40,10 +38,7 @@ SEARCHED = [(1, 1, 1), (63, 3, 70), (150, 2, 5)]
 SPANS = ["at once", "in spans", "large tiles"]
 SIGNATURES = ["P3x3 Q4x2" if CUDA else "P3x2 Q4x1", "Q3x2 E2x1 P35x1", "Q70x1"]
 
-with pytest.MonkeyPatch.context() as patch:
-    if not CUDA:
-        patch.setenv("TRITON_INTERPRET", "1")  # read when kernels are defined; see conftest
-    kernels: Any = import_module("golde.kernels.triton.ranks")
+kernels: Any = import_module("golde.kernels.triton.ranks")
 
 
 pytestmark = pytest.mark.usefixtures("surroundings")
@@ -296,15 +291,12 @@ def test_biases_count(reciprocal: bool, monkeypatch: pytest.MonkeyPatch) -> None
         for seed, bias in enumerate((model.query_bias, model.answer_bias)):
             bias.copy_(torch.randn(entities, generator=seeded(seed)))
     known = KnownFacts(facts(entities, 400, 4), entities, RELATIONS)
-    blocks = model.scorer()
-    assert not isinstance(blocks, CountingScorer) or CUDA
+    monkeypatch.setenv("GOLDE_KERNELS", "plain")
+    plain = model.scorer()
+    assert not isinstance(plain, CountingScorer)
     monkeypatch.setattr("golde.models.golde.supports", lambda *_: True)
     scorer = model.scorer()
     assert isinstance(scorer, SearchingScorer)
-
-    def plain(entity: Tensor, direction: Tensor, start: int, stop: int) -> Tensor:
-        return blocks(entity, direction, start, stop)
-
     expected = ranked(plain, known, entities, count, True)
     monkeypatch.setattr(scorer, "score", None)
     assert same(ranked(scorer, known, entities, count, True), expected)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -12,18 +11,14 @@ from torch import Tensor
 
 from oracles import seeded
 
-if find_spec("triton") is None:
-    pytest.skip("Triton is not installed (extra: kernels)", allow_module_level=True)
+pytest.importorskip("triton", reason="Triton is not installed (extra: kernels)")
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
 LARGEST = 2**31 - 1
 SIZES = [1, 31, 32, 300] + ([5000, 1 << 14] if CUDA else [])
 
-with pytest.MonkeyPatch.context() as patch:
-    if not CUDA:
-        patch.setenv("TRITON_INTERPRET", "1")  # read when kernels are defined; see conftest
-    sorting: Any = import_module("golde.kernels.triton.sorting")
+sorting: Any = import_module("golde.kernels.triton.sorting")
 
 
 pytestmark = pytest.mark.usefixtures("surroundings")
