@@ -22,6 +22,7 @@ from golde.data.world import load_world
 from golde.report.pages import rendered
 from golde.report.paper import Evidence
 from golde.report.plots import write_plots
+from golde.report.step_plots import write_step_plots
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -132,17 +133,9 @@ def test_figure_is_the_one_the_code_draws(tmp_path: Path) -> None:
 
 def test_plots_are_those_of_the_result_files(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    script = runpy.run_path(str(ROOT / "scripts" / "plot_results.py"))
-    script["main"](tmp_path)
-    drawn = sorted(path.name for path in tmp_path.iterdir())
-    assert drawn[-1] == "gpu_step.png"
-    for name in drawn:
-        assert difference(tmp_path, name) < 3e-4, "run: python scripts/plot_results.py"
-
-
-def test_figures_beside_the_paper_are_those_of_the_result_files(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     drawn = write_plots(Evidence(ROOT / "results", ROOT / "configs"), tmp_path)
+    drawn += write_step_plots(ROOT / "results", tmp_path)
+    assert drawn[-1].name == "gpu_step.png"
     for path in drawn:
         assert (DOCS / "assets" / path.name).is_file()
         if path.suffix == ".png":

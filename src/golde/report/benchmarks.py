@@ -299,8 +299,14 @@ IN_README = ("default_accuracy", "gpu_budget", "cpu_speed")
 """The others are on the page alone."""
 
 
+def figures(results: Path, name: str) -> dict[str, Any] | None:
+    """What a benchmark wrote; None where it was not run."""
+    path = results / f"{name}.json"
+    return read_json(path, fix=_FIX) if path.is_file() else None
+
+
 def section(results: Path, name: str) -> str:
     """The section of a benchmark, with its heading; empty where it was not run."""
     title, write = SECTIONS[name]
-    path = results / f"{name}.json"
-    return f"## {title}\n\n{write(read_json(path, fix=_FIX))}" if path.is_file() else ""
+    found = figures(results, name)
+    return f"## {title}\n\n{write(found)}" if found is not None else ""

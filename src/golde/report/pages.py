@@ -11,6 +11,7 @@ from golde.errors import GoldeError
 from golde.report.benchmarks import IN_README, SECTIONS, section
 from golde.report.paper import Evidence
 from golde.report.plots import write_plots
+from golde.report.step_plots import write_step_plots
 from golde.report.tables import reproduced_section
 from golde.runs.atomic import write_text
 
@@ -78,7 +79,9 @@ def _paper(evidence: Evidence) -> str:
 def write_pages(root: Path, results: Path) -> list[Path]:
     """Write every page and picture of a checkout; the paths that were written."""
     pages = rendered(root, results)
-    pictures = write_plots(Evidence(results, root / "configs"), root / "docs" / "assets")
+    assets = root / "docs" / "assets"
+    pictures = write_plots(Evidence(results, root / "configs"), assets)
+    pictures += write_step_plots(results, assets)
     for path, text in pages.items():
         write_text(path, text)
     return [*pages, *pictures]

@@ -5,41 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from golde.errors import MissingExtraError
+from golde.report.drawing import BLUE, FAINT, ORANGE, bare, save, style
 from golde.report.paper import GRAPHS, Curve, Evidence, paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, SOFT, FAINT = "#1d2433", "#7c8597", "#e3e6ec"
-COLOURS = {"E": "#8a6d3b", "P": "#1f6fd6", "Q": "#d9622b"}
+COLOURS = {"E": "#8a6d3b", "P": BLUE, "Q": ORANGE}
 GEOMETRIES = {"E": "Euclidean", "P": "elliptic", "Q": "hyperbolic"}
-STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "text.color": INK,
-    "svg.hashsalt": "golde",  # the same bytes every time
-}
 
 
 def write_plots(evidence: Evidence, folder: Path) -> list[Path]:
     """Draw both figures into a folder, each as PNG and SVG."""
-    try:
-        from matplotlib import rc_context
-    except ImportError:
-        raise MissingExtraError("drawing figures", "plots") from None
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    with rc_context(STYLE):
-        for name, picture in (("figure3", figure3(evidence)), ("figure4", figure4(evidence))):
-            picture.set_layout_engine("tight")
-            png, svg = folder / f"{name}.png", folder / f"{name}.svg"
-            picture.savefig(
-                png, dpi=140, metadata={"Software": None}, pil_kwargs={"optimize": True}
-            )
-            picture.savefig(svg, metadata={"Date": None, "Creator": None})
-            written += [png, svg]
+    with style():
+        for name, draw in (("figure3", figure3), ("figure4", figure4)):
+            picture = draw(evidence)
+            written += [save(picture, folder / f"{name}.{kind}") for kind in ("png", "svg")]
     return written
 
 
@@ -97,9 +81,6 @@ def _finish(ax: Axes, title: str, below: str, has_ours: bool) -> None:
     ax.set_title(title if has_ours else f"{title} (ours: not run)", fontsize=10)
     ax.set_xlabel(below, fontsize=9)
     ax.set_ylabel("MRR", fontsize=9)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    ax.tick_params(length=0, colors=INK, labelsize=9)
-    ax.set_axisbelow(True)
+    bare(ax)
     ax.grid(True, color=FAINT)
     ax.legend(frameon=False, fontsize=8, loc="lower right")
