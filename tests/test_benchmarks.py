@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+import golde as package
 from golde.config import Config
 from golde.data.synthetic import random_graph
 from golde.geometry import Signature
@@ -34,7 +35,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Any:
         return __import__(name)
 
     yield load
-    for name in ("common", "golde_side", "gpu_accuracy", "pykeen_speed"):
+    for name in ("common", "golde_side", "gpu_accuracy", "gpu_budget", "pykeen_speed"):
         sys.modules.pop(name, None)
 
 
@@ -289,3 +290,39 @@ def test_variants_are_rendered_beside_plain_float32() -> None:
     assert place + plain in text
     assert f"{place}fused | **0.4320** | +0.0020 | 3e-07 | 5.00 ms | 20 s |" in text
     assert "fused-tf32 on wn18rr with seed 0 failed: the loss became nan. a GPU; Python 3" in text
+
+
+def test_a_short_training_is_timed_from_its_command_and_tested_once(
+    load: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = load("gpu_budget")
+    called = []
+
+    def golde(*arguments: str, cache: str) -> float:
+        called.append(arguments)
+        if arguments[0] == "train":
+            package.train(ring(), arguments[3], quick(seed=4), device="cpu")
+        else:
+            package.load_run(arguments[1], device="cpu").evaluate("test", baselines=False)
+        return 10.0 * len(called)
+
+    monkeypatch.setattr(module, "golde", golde)
+    found = module.measure("ring", Path("some.toml"), 4, "cpu")
+    trained, tested = called
+    assert trained[:3] == ("train", "ring", "--out")
+    assert {"some.toml", "training.seed=4"} <= set(trained)
+    assert tested[:2] == ("evaluate", trained[3])
+    assert found["seconds"] == 10.0  # of the training alone
+    assert found["settings"]["training"]["seed"] == found["seed"] == 4
+    assert 0 < found["test"]["both"]["mrr"] <= 1
+
+
+def test_without_a_gpu_the_short_training_says_so(load: Any, tmp_path: Path) -> None:
+    module = load("gpu_budget")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["gpu_budget.py", "--out", str(tmp_path / "found.json")])
+        with pytest.raises(SystemExit, match="no GPU"):
+            module.main()
+    assert not any(tmp_path.iterdir())
