@@ -15,6 +15,7 @@ ROOT = Path(golde.__file__).parent
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
     "progress": set(),
+    "words": set(),
     "_version": set(),
     "config": {"errors"},
     "kernels": set(),
@@ -28,7 +29,7 @@ ARROWS: dict[str, set[str]] = {
     "analysis": {"runs", "evaluation"},
     "benchmark": {"training"},
     "api": {"training", "inference"},
-    "report": {"benchmark", "inference"},
+    "report": {"benchmark", "inference", "words"},
 }
 """Who may import whom, beside what those may import themselves. ``cli`` and the package may import all."""
 

@@ -12,8 +12,9 @@ import typer
 
 from golde.cli import options
 from golde.cli.evaluate import print_rivals
-from golde.cli.output import bar, duration, say, say_points, say_table
+from golde.cli.output import bar, say, say_points, say_table
 from golde.cli.train import outcome, stop_message, stopping, watching
+from golde.words import duration
 
 if TYPE_CHECKING:
     from golde.data.world import Question

@@ -10,6 +10,7 @@ import typer
 from golde.cli import options
 from golde.cli.output import bar, note, say, say_json, say_table
 from golde.errors import GoldeError, RunError
+from golde.words import label
 
 if TYPE_CHECKING:
     from golde.evaluation.evaluate import Evaluation
@@ -134,11 +135,6 @@ def print_groups(title: str, groups: dict[str, dict[str, Any]]) -> None:
     )
     if len(ordered) > RELATIONS_SHOWN:
         say(f"… and {len(ordered) - RELATIONS_SHOWN} more; --json has them all.")
-
-
-def label(name: str) -> str:
-    """A figure's name as people write it."""
-    return name.replace("hits@", "H@") if "@" in name else name.upper()
 
 
 def figure(name: str, value: float) -> str:

@@ -93,16 +93,6 @@ def bar(task: str) -> Iterator[Progress]:
         yield lambda done, total: shown.update(line, completed=done, total=total)
 
 
-def duration(seconds: float) -> str:
-    """Seconds in words: 41 s, 3 min 20 s, 2 h 5 min."""
-    if seconds < 100:
-        return f"{seconds:.3g} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
 def console(stderr: bool = False) -> Console:
     """Where results go, or everything else."""
     from rich.console import Console

@@ -14,6 +14,7 @@ from golde.cli import options
 from golde.cli.output import complain, note, say, say_json, say_table
 from golde.cli.train import read_graph, stopping, watching
 from golde.errors import GoldeError
+from golde.words import duration
 
 if TYPE_CHECKING:
     from golde.data.graph import KnowledgeGraph
@@ -170,7 +171,6 @@ def _last_line(log: Path) -> str:
 
 def _say_outcome(place: Place) -> None:
     from golde.report.results import read_record, values
-    from golde.report.tables import duration
 
     record = read_record(place.path)
     (standard,), (filtered,) = (values([record], "mrr", p) for p in ("standard", "self_filter"))

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from golde.cli import options
-from golde.cli.evaluate import figure, label
+from golde.cli.evaluate import figure
 from golde.cli.output import say, say_json, say_points, say_table
 from golde.cli.train import outcome
 from golde.errors import GoldeError
+from golde.words import label
 
 
 class Format(StrEnum):

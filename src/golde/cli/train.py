@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from golde.cli import options
-from golde.cli.output import bar, console, duration, note, say_points
+from golde.cli.output import bar, console, note, say_points
 from golde.errors import GoldeError
+from golde.words import duration
 
 if TYPE_CHECKING:
     from golde.config import Config

@@ -25,13 +25,12 @@ from golde.report.results import (
 from golde.report.tables import (
     NOT_RUN,
     Table,
-    duration,
     figure,
-    label,
     machine,
     mean_or_not_run,
     published,
 )
+from golde.words import duration, label
 
 GRAPHS = {"wn18rr": "WN18RR", "fb15k-237": "FB15k-237", "yago3-10": "YAGO3-10"}
 """The sets of the paper; the configuration of each is called after it, with ``-k32`` at 32 numbers."""

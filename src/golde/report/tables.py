@@ -38,24 +38,11 @@ def figure(name: str, value: float) -> str:
     return f"{value:,.0f}" if name == "mr" else f"{value:.3f}".removeprefix("0")
 
 
-def label(name: str) -> str:
-    """A figure's name as people write it."""
-    return name.replace("hits@", "H@") if "@" in name else name.upper()
-
-
 def short_commit(commit: str) -> str:
     """The first digits of each commit, with a ``+`` where files differed from it."""
     return ", ".join(
         one[:7] + ("+" if one.endswith("+changes") else "") for one in commit.split(", ")
     )
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words: 41 s, 3 min 20 s, 2 h 5 min."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def reproduced(results: Path) -> list[Table]:
