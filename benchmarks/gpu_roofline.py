@@ -98,7 +98,8 @@ def profiled(task: Task, most: Operations) -> dict[str, Any]:
     """The kernels of a fused, captured step."""
     step, _, captured = start(Shared, task)
     step_ms = statistics.median(milliseconds(step, range(STEPS, STEPS + TIMED), task.device))
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as watched:
+    kinds = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    with profile(activities=kinds, acc_events=True) as watched:
         for number in range(PROFILED):
             step(STEPS + TIMED + number)
         torch.cuda.synchronize()

@@ -144,7 +144,6 @@ def test_a_baseline_goes_the_same_way(golde: Golde, facts: Path, tmp_path: Path)
 def test_ctrl_c_keeps_a_checkpoint_and_resume_needs_nothing_but_the_folder(
     golde: Golde,
     facts: Path,
-    run: Path,
     small: tuple[str, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -156,17 +155,20 @@ def test_ctrl_c_keeps_a_checkpoint_and_resume_needs_nothing_but_the_folder(
 
         yield watch
 
+    on_a_cpu = ("--device", "cpu")  # bit for bit the same
     out = tmp_path / "run"
     with monkeypatch.context() as patched:
         patched.setattr(train_command, "watching", interrupting)
-        stopped = golde("train", facts, "--out", out, *small)
+        stopped = golde("train", facts, "--out", out, *small, *on_a_cpu)
     assert stopped.exit_code == 130
     assert f"golde train --resume --out {out}" in stopped.stderr
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
-    resumed = golde("train", "--resume", "--out", out)
+    resumed = golde("train", "--resume", "--out", out, *on_a_cpu)
     assert resumed.exit_code == 0, resumed.stderr
-    whole, halves = ((path / "model.safetensors").read_bytes() for path in (run, out))
+    uninterrupted = tmp_path / "uninterrupted"
+    assert golde("train", facts, "--out", uninterrupted, *small, *on_a_cpu).exit_code == 0
+    whole, halves = ((path / "model.safetensors").read_bytes() for path in (uninterrupted, out))
     assert whole == halves
 
 

@@ -65,7 +65,8 @@ class Memory:
             numbers = sum(p.numel() * p.element_size() for p in model.parameters())
             lasting = self.before + (1 + MOMENTS) * numbers
             return max(0, torch.cuda.max_memory_allocated() - lasting)
-        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
+        kinds = [ProfilerActivity.CPU]
+        with profile(activities=kinds, profile_memory=True, acc_events=True) as watched:
             step()
         events = watched.profiler.kineto_results.events()
         taken = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
