@@ -69,9 +69,7 @@ def uninterrupted(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Config, Any]:
     config, folder = VARIANTS[request.param], tmp_path_factory.mktemp("whole") / "run"
-    return config, outcome(
-        train(ring(), folder, config, device="cpu")
-    )  # exact there
+    return config, outcome(train(ring(), folder, config, device="cpu"))  # exact there
 
 
 def test_the_same_seed_gives_the_same_run(
