@@ -1,0 +1,111 @@
+"""What mattered in a search of settings. Needs the extra ``plots``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from golde.report.drawing import BLUE, FAINT, INK, ORANGE, SOFT, bare, save, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SHOWN = 5
+"""Axes that have a panel of their own, the most important first."""
+
+
+class Dot(NamedTuple):
+    """A trial: where it was, what it reached, and whether it was trained to its end."""
+
+    point: Mapping[str, Any]
+    mrr: float
+    complete: bool
+
+
+def draw_search(
+    path: Path,
+    importance: Mapping[str, float],
+    dots: Sequence[Dot],
+    *,
+    best: Mapping[str, Any],
+    logarithmic: frozenset[str] = frozenset(),
+    title: str = "",
+) -> Path:
+    """Bars of importance, and MRR over each of the axes that mattered most; a PNG or SVG."""
+    with style():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9.6, 5.6), facecolor="white")
+        panels = figure.subplots(2, 3)
+        figure.suptitle(title, x=0.02, ha="left", fontsize=12, fontweight="bold", color=INK)
+        bars, *others = panels.flat
+        _bars(bars, importance)
+        ordered = list(importance) or sorted(best)
+        for ax, name in zip(others, ordered, strict=False):
+            _scatter(ax, name, dots, best, log=name in logarithmic)
+        for ax in others[len(ordered) :]:
+            ax.set_axis_off()
+        return save(figure, path)
+
+
+def _bars(ax: Axes, importance: Mapping[str, float]) -> None:
+    """The share of each axis in what made a trial one of the best."""
+    names = list(importance)
+    ax.barh(range(len(names)), [importance[name] for name in names], 0.66, color=BLUE)
+    ax.set_yticks(range(len(names)), [label(name) for name in names])
+    ax.invert_yaxis()
+    ax.set_xlabel("importance", color=SOFT, fontsize=9)
+    bare(ax)
+    ax.xaxis.grid(True, color=FAINT)
+    if not names:
+        ax.set_axis_off()
+        ax.text(0, 0.5, "too few trials\nto tell what mattered", transform=ax.transAxes, color=SOFT)
+
+
+def _scatter(
+    ax: Axes, name: str, dots: Sequence[Dot], best: Mapping[str, Any], *, log: bool
+) -> None:
+    """MRR over one axis; trials that were pruned are pale, the best has a ring."""
+    values = sorted({dot.point[name] for dot in dots}, key=lambda value: (str(type(value)), value))
+    words = any(isinstance(value, str | bool) for value in values)
+    place = {value: i for i, value in enumerate(values)} if words else {v: v for v in values}
+    for complete, color in ((False, FAINT), (True, BLUE)):
+        some = [dot for dot in dots if dot.complete is complete]
+        ax.scatter(
+            [place[dot.point[name]] for dot in some],
+            [dot.mrr for dot in some],
+            s=22,
+            color=color,
+            edgecolor=SOFT if not complete else "white",
+            linewidth=0.6,
+        )
+    top = max((dot.mrr for dot in dots), default=0.0)
+    ax.scatter(
+        [place[best[name]]],
+        [max((dot.mrr for dot in dots if dot.point == best), default=top)],
+        s=90,
+        facecolor="none",
+        edgecolor=ORANGE,
+        linewidth=1.6,
+    )
+    if words:
+        ax.set_xticks(range(len(values)), [_word(value) for value in values])
+        ax.set_xlim(-0.5, len(values) - 0.5)
+    elif log:
+        ax.set_xscale("log")
+    ax.set_xlabel(label(name), color=INK, fontsize=9)
+    ax.set_ylabel("validation MRR", color=SOFT, fontsize=9)
+    bare(ax)
+    ax.grid(True, color=FAINT)
+
+
+def label(name: str) -> str:
+    """An axis in words: its section left out, and of dimensions the logarithm said."""
+    section, _, key = name.partition(".")
+    words = key.replace("log2_", "log₂ ").replace("_", " ")
+    return f"{words} share" if (section, key) == ("signature", "hyperbolic") else words
+
+
+def _word(value: Any) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

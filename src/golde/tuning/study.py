@@ -1,0 +1,371 @@
+"""The study: which trials there were, kept in a database that several processes share.
+
+One database holds one search. What it searches (graph, space, settings that stay) is stored with it, and
+another search is refused there.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import shutil
+import sqlite3
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from golde.data.graph import KnowledgeGraph
+from golde.errors import GoldeError, MissingExtraError
+from golde.runs.lock import locked
+from golde.training.defaults import resolve
+from golde.tuning.space import Axis, Choice, Space
+
+if TYPE_CHECKING:
+    import optuna
+
+State = Literal["waiting", "running", "complete", "pruned", "failed", "lost"]
+
+FORMAT = 1
+NAME = "golde"
+HEARTBEAT = 30
+"""Seconds between signs of life in a database that several machines share; twice that means dead."""
+
+STARTUP = 10
+"""Trials drawn at random before the sampler has something to go by."""
+
+KILLED = "its process was killed, twice"
+
+FEW = 8
+"""Below this many trials nothing can be said about what mattered."""
+
+TOP = 0.25
+"""Share of the trials that an axis matters for if its values there differ from those of the others."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training of the search."""
+
+    number: int
+    state: State
+    point: dict[str, Any]
+    mrr: float | None  # the best validation so far
+    validations: int
+    seconds: float
+    reason: str | None  # why it failed
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is one of the trials asked for; one that was lost is tried again."""
+        return self.state in ("complete", "pruned", "failed")
+
+
+class Study:
+    """A search in a database: asked for new trials, told of their ends."""
+
+    def __init__(self, place: str, space: Space, graph: KnowledgeGraph, *, seed: int = 0) -> None:
+        """Open the study at a path or database URL, or begin one; refuses the study of another search."""
+        need_optuna()
+        self.place, self.space, self.seed = place, space, seed
+        self.path = None if "://" in place else Path(place)
+        usual = resolve(space.base, graph).training
+        self.validations = math.ceil((usual.steps or 1) / (usual.validate_every or 1))  # of a run
+        self._identity: dict[str, Any] = {
+            "format": FORMAT,
+            "graph": graph.name,
+            "digest": graph.digest,
+            "space": space.name,
+            "numbers": space.numbers,
+            "given": space.given,
+        }
+        if self.path is not None:
+            _refuse_other_files(self.path)
+        self._study = self._open()
+
+    def _open(self) -> optuna.Study:
+        import optuna
+        import sqlalchemy
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)  # only the command line speaks
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                storage = self._storage()
+            study = optuna.create_study(
+                storage=storage, study_name=NAME, direction="maximize", load_if_exists=True
+            )
+        except (sqlalchemy.exc.SQLAlchemyError, ImportError, RuntimeError, ValueError) as error:
+            what = str(getattr(error, "orig", None) or error).splitlines()[0]
+            raise GoldeError(
+                f"{self.shown}: cannot be used as a study: {what}; name another file, or the URL of a "
+                "database that can be reached from here"
+            ) from None
+        stored = study.user_attrs.get(NAME)
+        if stored is None and not study.get_trials(deepcopy=False):
+            study.set_user_attr(NAME, self._identity)
+            if self.space.start is not None:
+                study.enqueue_trial(self.space.start)
+        elif stored is None:
+            raise GoldeError(
+                f"{self.shown}: holds a study that 'golde tune' did not begin; choose another --study"
+            )
+        elif other := self._difference(stored):
+            raise GoldeError(
+                f"{self.shown}: holds another search: {other}; repeat the command it was begun with, or "
+                "choose another --study"
+            )
+        return study
+
+    def _storage(self) -> optuna.storages.RDBStorage:
+        import optuna
+
+        if self.path is None:
+            return optuna.storages.RDBStorage(self.place, heartbeat_interval=HEARTBEAT)
+        # Optuna takes braces for a template of its own.
+        path = str(self.path.absolute()).replace("{", "{{").replace("}", "}}")
+        patient = {"connect_args": {"timeout": 60}}  # workers write in turn
+        return optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs=patient)
+
+    def _difference(self, there: dict[str, Any]) -> str:
+        """How the stored search differs from this one, in words."""
+        here = self._identity
+        if there.get("format") != FORMAT:
+            return f"format {there.get('format')!r} there and {FORMAT} here"
+        if there["digest"] != here["digest"]:
+            same = there["graph"] == here["graph"]
+            return (
+                f"on another {here['graph']}, its facts are not those here"
+                if same
+                else f"on the graph {there['graph']} there and {here['graph']} here"
+            )
+        for key, option in (("space", "--space"), ("numbers", "--numbers")):
+            if there[key] != here[key]:
+                return f"{option} {there[key]} there and {here[key]} here"
+        settings = sorted(there["given"].keys() | here["given"].keys())
+        told = [
+            f"{key} is {_told(there['given'], key)} there and {_told(here['given'], key)} here"
+            for key in settings
+            if there["given"].get(key) != here["given"].get(key)
+        ]
+        return ", ".join(told)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep every other search from the file; a database of several machines is open to all."""
+        if self.path is None:
+            yield
+            return
+        with locked(self.path.with_name(self.path.name + ".lock")) as mine:
+            if not mine:
+                raise GoldeError(
+                    f"{self.path}: another process is searching there; wait for it, stop it, or search "
+                    "with several --workers from the start"
+                )
+            self.give_up_running()  # of a search that was killed: nobody is running them
+            try:
+                self._remove_runs()
+                yield
+            finally:
+                self._remove_runs()
+
+    @property
+    def shown(self) -> str:
+        """Where the study is, without a password."""
+        return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:…@", self.place)
+
+    @property
+    def runs(self) -> Path | None:
+        """The folder beside the file in which trials train."""
+        return None if self.path is None else self.path.with_name(self.path.name + ".runs")
+
+    def _remove_runs(self) -> None:
+        if self.runs is not None:
+            shutil.rmtree(self.runs, ignore_errors=True)
+
+    def run_next(
+        self,
+        wanted: int,
+        objective: Callable[[optuna.Trial, dict[str, Any]], float],
+        failures: tuple[type[Exception], ...],
+        worker: str,
+    ) -> bool:
+        """Begin a trial, have ``objective`` train it and keep its end; false where there are enough.
+
+        What is in ``failures`` ends the trial, other errors also the search.
+        """
+        with ExitStack() as turn:
+            turn.enter_context(self._turn())
+            trials = self.trials()
+            if sum(trial.counts or trial.state == "running" for trial in trials) >= wanted:
+                return False
+            # A seed for each trial: a search that goes on must not draw the first points again.
+            salt = "" if self.path is not None else worker
+            seed = random.Random(f"{self.seed} {len(trials)} {salt}").getrandbits(32)
+            self._study.sampler, self._study.pruner = self._sampler(seed), self._pruner()
+
+            def run(trial: optuna.Trial) -> float:
+                trial.set_user_attr("worker", worker)
+                point = {
+                    name: _suggest(trial, name, axis) for name, axis in self.space.axes.items()
+                }
+                turn.close()  # all of it is written down: the next may ask
+                return objective(trial, point)
+
+            self._study.optimize(run, n_trials=1, catch=failures)
+        return True
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Processes that share a file ask one after the other, so that none is asked for too many."""
+        while self.path is not None:
+            with locked(self.path.with_name(self.path.name + ".turn")) as mine:
+                if mine:
+                    yield
+                    return
+            time.sleep(0.02)
+        yield
+
+    def _sampler(self, seed: int) -> optuna.samplers.BaseSampler:
+        import optuna
+
+        if self.space.name == "paper":
+            return optuna.samplers.RandomSampler(seed)
+        with warnings.catch_warnings():  # some of it was experimental in version 4
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            return optuna.samplers.TPESampler(
+                seed=seed, n_startup_trials=STARTUP, multivariate=True, constant_liar=True
+            )
+
+    def _pruner(self) -> optuna.pruners.BasePruner:
+        import optuna
+
+        if self.space.name == "paper":
+            return optuna.pruners.NopPruner()
+        return optuna.pruners.HyperbandPruner(max_resource=self.validations)
+
+    def give_up_running(self, worker: str | None = None) -> int:
+        """Trials under way, or those of a worker, were lost with their process: each is tried once more."""
+        import optuna
+
+        running = self._study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
+        lost = [t for t in running if worker is None or t.user_attrs.get("worker") == worker]
+        for trial in lost:
+            self._study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+            if not trial.user_attrs.get("again") and trial.params:
+                self._study.enqueue_trial(trial.params, user_attrs={"again": True})
+        return len(lost)
+
+    def put_off(self, trial: optuna.Trial) -> None:
+        """A trial that was interrupted is the first to be tried when the search goes on."""
+        trial.set_user_attr("put off", True)
+        self._study.enqueue_trial(trial.params)
+
+    def trials(self) -> list[Trial]:
+        """All trials so far, as the database has them now."""
+        return [_plain(trial) for trial in self._study.get_trials(deepcopy=False)]
+
+    def best(self) -> Trial | None:
+        """The complete trial with the highest validation MRR, of equals the first."""
+        complete = [trial for trial in self.trials() if trial.state == "complete"]
+        return max(complete, key=lambda trial: trial.mrr or 0.0, default=None)
+
+    def importance(self) -> dict[str, float]:
+        """How much each axis decides whether a trial is among the best, adding up to one.
+
+        PED-ANOVA: how far the values of an axis among the best quarter differ from those of all. Trials
+        that were pruned or failed are not among the best, whatever they would have reached. Empty where
+        trials are too few to tell.
+        """
+        import optuna
+
+        study = optuna.create_study(direction="maximize")
+        for trial in self._study.get_trials(deepcopy=False):
+            plain = _plain(trial)
+            if plain.counts and trial.params.keys() == self.space.axes.keys():
+                study.add_trial(
+                    optuna.create_trial(
+                        params=trial.params,
+                        distributions=trial.distributions,
+                        value=0.0 if plain.state == "failed" else plain.mrr or 0.0,
+                    )
+                )
+        if len(study.get_trials(deepcopy=False)) < FEW:
+            return {}
+        with warnings.catch_warnings():  # also that values of an axis may be few
+            warnings.simplefilter("ignore")
+            found = optuna.importance.get_param_importances(
+                study,
+                evaluator=optuna.importance.PedAnovaImportanceEvaluator(target_quantile=TOP),
+            )
+        return found
+
+
+def need_optuna() -> None:
+    """An error that names the extra where Optuna is missing."""
+    try:
+        import optuna  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("searching settings", "tune") from None
+
+
+def _refuse_other_files(path: Path) -> None:
+    """An error if a file is there that is no study: Optuna would write its tables into any database."""
+    if not path.absolute().parent.is_dir():
+        raise GoldeError(f"{path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise GoldeError(f"{path}: is a folder; name a file in it")
+    if not path.exists() or not path.stat().st_size:
+        return
+    try:
+        with closing(sqlite3.connect(path)) as database:
+            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+    except sqlite3.Error as error:
+        raise GoldeError(f"{path}: is no study: {error}; choose another --study") from None
+    if tables and "studies" not in tables:
+        raise GoldeError(f"{path}: is a database, but holds no study; choose another --study")
+
+
+def _told(given: dict[str, Any], key: str) -> str:
+    return repr(given[key]) if key in given else "searched or chosen from the graph"
+
+
+def _suggest(trial: optuna.Trial, name: str, axis: Axis) -> Any:
+    if isinstance(axis, Choice):
+        return trial.suggest_categorical(name, axis.values)
+    if axis.whole:
+        return trial.suggest_int(name, int(axis.low), int(axis.high), log=axis.log)
+    return trial.suggest_float(name, axis.low, axis.high, log=axis.log)
+
+
+def _plain(trial: optuna.trial.FrozenTrial) -> Trial:
+    state: State
+    match trial.state.name:
+        case "FAIL":
+            failed = "reason" in trial.user_attrs
+            # A second try that was lost as well is given up; one that was put off is tried again.
+            again = "again" in trial.user_attrs and "put off" not in trial.user_attrs
+            state = "failed" if failed or again else "lost"
+        case "COMPLETE":
+            state = "complete"
+        case "PRUNED":
+            state = "pruned"
+        case other:
+            state = "running" if other == "RUNNING" else "waiting"
+    reports = trial.intermediate_values
+    began, ended = trial.datetime_start, trial.datetime_complete
+    seconds = ((ended or datetime.now()) - began).total_seconds() if began else 0.0
+    return Trial(
+        number=trial.number,
+        state=state,
+        point=dict(trial.params),
+        mrr=trial.value if state == "complete" else max(reports.values(), default=None),
+        validations=len(reports),
+        seconds=seconds,
+        reason=trial.user_attrs.get("reason", KILLED if state == "failed" else None),
+    )
