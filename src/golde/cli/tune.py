@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -204,8 +205,8 @@ def _work(study: Study, graph: KnowledgeGraph, wanted: int, device: str, workers
     """Be one of several workers; the exit code."""
     import torch
 
-    from golde.tuning.search import search
-    from golde.tuning.workers import STOPPED, orphaned
+    from golde.tuning.processes import STOPPED, orphaned
+    from golde.tuning.worker import search
 
     torch.set_num_threads(max(1, torch.get_num_threads() // workers))
     alone = orphaned()
@@ -226,8 +227,8 @@ def _search(
     should_stop: Callable[[], bool],
 ) -> None:
     """Search in this process, or in several that run ``command``."""
-    from golde.tuning.search import search
-    from golde.tuning.workers import search_side_by_side
+    from golde.tuning.processes import search_side_by_side
+    from golde.tuning.worker import search
 
     if sum(trial.counts for trial in study.trials()) >= wanted:
         return
@@ -304,9 +305,8 @@ SHORT = {
     "training.temperature": "α",
     "training.negatives": "neg.",
     "training.regulariser": "penalty",
-    "model.bias": "bias",
 }
-"""Headings of the axes that have a column; those of the signature make it up together."""
+"""Headings of the axes that have a column; those of the signature make it up together, with the bias."""
 
 
 def _has_signature(space: Space) -> bool:
@@ -315,11 +315,11 @@ def _has_signature(space: Space) -> bool:
 
 def _headings(space: Space) -> list[str]:
     axes = [short for name, short in SHORT.items() if name in space.axes]
-    return ["trial", "", "MRR", *(["space"] if _has_signature(space) else []), *axes, "time"]
+    return ["#", "", "MRR", *(["space"] if _has_signature(space) else []), *axes, "time"]
 
 
 def _align(space: Space) -> str:
-    words = {"", "space", "penalty", "bias"}
+    words = {"", "space", "penalty"}
     return "".join("<" if heading in words else ">" for heading in _headings(space))
 
 
@@ -330,22 +330,25 @@ def _cells(space: Space, trial: Trial, validations: int) -> list[str]:
         "pruned": f"cut {trial.validations}",
         "running": f"{trial.validations}/{validations}",
     }.get(trial.state, trial.state)
-    row = [str(trial.number), state, "" if trial.mrr is None else f"{trial.mrr:.4f}"]
-    point = trial.point
-    row += [space.signature(point) or ""] if _has_signature(space) else []
-    for name in SHORT:
-        if name in space.axes:
-            row.append(_value(name, point) if name in point else "")
-    return [*row, duration(trial.seconds if trial.seconds < 10 else round(trial.seconds))]
+    row = [str(trial.number), state, "" if trial.mrr is None else f"{trial.mrr:.3f}"]
+    point, seconds = trial.point, round(trial.seconds)
+    if _has_signature(space):
+        row.append((space.signature(point) or "") + " +b" * point.get("model.bias", False))
+    row += [_value(name, point) for name in SHORT if name in space.axes]
+    return [*row, f"{seconds // 60}:{seconds % 60:02}"]
 
 
 def _value(name: str, point: dict[str, Any]) -> str:
-    value = point[name]
-    if name == "training.regulariser":
-        return "" if value == "none" else f"{value} {point['training.regulariser_weight']:.1g}"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.2g}" if isinstance(value, float) else str(value)
+    """A setting in few letters."""
+    value = point.get(name, "")
+    if name == "training.regulariser" and value not in ("", "none"):
+        weight = f"{point.get('training.regulariser_weight', 0.0):.1g}"
+        return f"{value} {weight.removeprefix('0').replace('e-0', 'e-')}"
+    if name == "training.learning_rate" and value:
+        return f"{value:.1e}".replace("e-0", "e-")
+    if name == "training.temperature" and value != "":
+        return f"{value:.2f}"
+    return f"{value:.2g}" if isinstance(value, float) else str(value).replace("none", "")
 
 
 def _settings(study: Study, graph: KnowledgeGraph, best: Trial) -> Config:
@@ -451,8 +454,8 @@ def _print(
     if importance:
         from golde.report.search_plot import label
 
-        parts = [f"{label(name)} {share:.0%}" for name, share in list(importance.items())[:5]]
-        points.append(("mattered", ", ".join(parts)))
+        parts = [f"{label(name)} {share:.0%}" for name, share in importance.items()]
+        points.append(("mattered", fill(", ".join(parts), 68)))
     points += [("written", str(path)) for path in written]
     say_points([*points, ("study", study.shown), ("next", train)])
     say()

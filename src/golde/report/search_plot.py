@@ -11,9 +11,6 @@ from golde.report.drawing import BLUE, FAINT, INK, ORANGE, SOFT, bare, save, sty
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SHOWN = 5
-"""Axes that have a panel of their own, the most important first."""
-
 
 class Dot(NamedTuple):
     """A trial: where it was, what it reached, and whether it was trained to its end."""
@@ -39,6 +36,8 @@ def draw_search(
         figure = Figure(figsize=(9.6, 5.6), facecolor="white")
         panels = figure.subplots(2, 3)
         figure.suptitle(title, x=0.02, ha="left", fontsize=12, fontweight="bold", color=INK)
+        legend = "ring: the best   blue: trained to the end   pale: cut short"
+        figure.text(0.985, 0.955, legend, ha="right", fontsize=9, color=SOFT)
         bars, *others = panels.flat
         _bars(bars, importance)
         ordered = list(importance) or sorted(best)
@@ -97,6 +96,7 @@ def _scatter(
     ax.set_xlabel(label(name), color=INK, fontsize=9)
     ax.set_ylabel("validation MRR", color=SOFT, fontsize=9)
     bare(ax)
+    ax.tick_params(which="minor", length=0)
     ax.grid(True, color=FAINT)
 
 

@@ -124,13 +124,17 @@ class Study:
 
     def _storage(self) -> optuna.storages.RDBStorage:
         import optuna
+        from sqlalchemy import URL
 
         if self.path is None:
             return optuna.storages.RDBStorage(self.place, heartbeat_interval=HEARTBEAT)
-        # Optuna takes braces for a template of its own.
-        path = str(self.path.absolute()).replace("{", "{{").replace("}", "}}")
-        patient = {"connect_args": {"timeout": 60}}  # workers write in turn
-        return optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs=patient)
+        url = URL.create("sqlite", database=str(self.path.absolute())).render_as_string()
+        return optuna.storages.RDBStorage(
+            url.replace("{", "{{").replace(
+                "}", "}}"
+            ),  # Optuna takes braces for a template of its own
+            engine_kwargs={"connect_args": {"timeout": 60}},  # workers write in turn
+        )
 
     def _difference(self, there: dict[str, Any]) -> str:
         """How the stored search differs from this one, in words."""

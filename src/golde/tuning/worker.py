@@ -87,7 +87,8 @@ def _trial(
         best, validations = max(best, report.mrr), validations + 1
         trial.report(best, validations)
         tell()
-        if report.step < report.steps and trial.should_prune():
+        # Late in a run the little that is left costs less than not knowing its end.
+        if validations <= study.validations // 2 and trial.should_prune():
             raise TrialPruned
 
     try:
