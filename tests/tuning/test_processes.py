@@ -31,7 +31,7 @@ def tune(tmp_path: Path) -> Callable[..., Popen]:
     rows = [f"e{i}\t{name}\te{(i + step) % 30}\n" for i in range(30) for name, step in steps]
     (tmp_path / "ring.tsv").write_text("".join(rows), encoding="utf-8")
 
-    def start(*words: object, steps: int = 1500) -> Popen:
+    def start(*words: object, steps: int = 800) -> Popen:
         given = ("ring.tsv", "--out", "best.toml", "--numbers", "16", "--device", "cpu")
         given += ("--set", f"training.steps={steps}", "--set", "training.patience=100")
         return subprocess.Popen(

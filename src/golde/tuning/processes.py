@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -51,7 +52,7 @@ def search_side_by_side(
     A worker that is killed loses its trial, and another takes its place. One that fails ends the search.
     """
     workers = [_start(command) for _ in range(count)]
-    stopped = False
+    stopped, idle = False, 0
     try:
         while workers:
             if should_stop() and not stopped:
@@ -65,9 +66,10 @@ def search_side_by_side(
                     if code > 0 and not stopped:
                         raise GoldeError(f"a worker failed: {worker.last_words()}")
                 if code < 0 and not stopped:
-                    if not lost:
+                    idle += not lost
+                    if idle > count:
                         raise GoldeError(
-                            "a worker was killed before it began a trial; is there enough memory? try fewer "
+                            "workers are killed before they begin a trial; is there enough memory? try fewer "
                             "--workers"
                         )
                     workers.append(_start(command))
@@ -98,7 +100,8 @@ def orphaned() -> Callable[[], bool]:
     gone = threading.Event()
 
     def wait() -> None:
-        sys.stdin.buffer.read()
+        while os.read(sys.stdin.fileno(), 1):  # not the buffer, whose lock would be held at the end
+            pass
         gone.set()
 
     threading.Thread(target=wait, daemon=True).start()
