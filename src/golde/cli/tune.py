@@ -305,21 +305,28 @@ SHORT = {
     "training.temperature": "α",
     "training.negatives": "neg.",
     "training.regulariser": "penalty",
+    "model.bias": "bias",
 }
-"""Headings of the axes that have a column; those of the signature make it up together, with the bias."""
+"""Headings of the axes that may have a column; those of the signature make it up together, with the bias."""
 
 
 def _has_signature(space: Space) -> bool:
     return any(name.startswith("signature.") for name in space.axes)
 
 
+def _columns(space: Space) -> list[str]:
+    """The axes that have a column of their own."""
+    merged = {"model.bias"} if _has_signature(space) else set()
+    return [name for name in SHORT if name in space.axes.keys() - merged]
+
+
 def _headings(space: Space) -> list[str]:
-    axes = [short for name, short in SHORT.items() if name in space.axes]
+    axes = [SHORT[name] for name in _columns(space)]
     return ["#", "", "MRR", *(["space"] if _has_signature(space) else []), *axes, "time"]
 
 
 def _align(space: Space) -> str:
-    words = {"", "space", "penalty"}
+    words = {"", "space", "penalty", "bias"}
     return "".join("<" if heading in words else ">" for heading in _headings(space))
 
 
@@ -334,7 +341,7 @@ def _cells(space: Space, trial: Trial, validations: int) -> list[str]:
     point, seconds = trial.point, round(trial.seconds)
     if _has_signature(space):
         row.append((space.signature(point) or "") + " +b" * point.get("model.bias", False))
-    row += [_value(name, point) for name in SHORT if name in space.axes]
+    row += [_value(name, point) for name in _columns(space)]
     return [*row, f"{seconds // 60}:{seconds % 60:02}"]
 
 
@@ -346,6 +353,8 @@ def _value(name: str, point: dict[str, Any]) -> str:
         return f"{value} {weight.removeprefix('0').replace('e-0', 'e-')}"
     if name == "training.learning_rate" and value:
         return f"{value:.1e}".replace("e-0", "e-")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if name == "training.temperature" and value != "":
         return f"{value:.2f}"
     return f"{value:.2g}" if isinstance(value, float) else str(value).replace("none", "")

@@ -240,11 +240,9 @@ class Study:
 
         if self.space.name == "paper":
             return optuna.samplers.RandomSampler(seed)
-        with warnings.catch_warnings():  # some of it was experimental in version 4
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return optuna.samplers.TPESampler(
-                seed=seed, n_startup_trials=STARTUP, multivariate=True, constant_liar=True
-            )
+        return optuna.samplers.TPESampler(
+            seed=seed, n_startup_trials=STARTUP, multivariate=True, constant_liar=True
+        )
 
     def _pruner(self) -> optuna.pruners.BasePruner:
         import optuna
