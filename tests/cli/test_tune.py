@@ -101,11 +101,13 @@ def test_a_search_without_a_winner_says_why(golde: Golde, graph: Path, tmp_path:
     assert not (tmp_path / "best.toml").exists()
 
 
+@pytest.mark.parametrize(("module", "extra"), [("optuna", "tune"), ("matplotlib", "plots")])
 def test_a_missing_extra_is_named_before_the_graph_is_read(
-    golde: Golde, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    golde: Golde, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, extra: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    result = golde("tune", tmp_path / "none.tsv", "--out", tmp_path / "best.toml")
+    monkeypatch.setitem(sys.modules, module, None)
+    words = ("--out", tmp_path / "best.toml", "--plot", tmp_path / "why.png")
+    result = golde("tune", tmp_path / "none.tsv", *words)
     assert result.exit_code == 2
-    assert "pip install 'golde[tune]'" in result.stderr
+    assert f"pip install 'golde[{extra}]'" in result.stderr
     assert not list(tmp_path.iterdir())

@@ -184,8 +184,13 @@ def _refuse_places(out: Path, place: str, config: Path | None, plot: Path | None
         raise GoldeError(f"--out {out}: settings are written as TOML; name it FILE.toml")
     if config is not None and config.exists() and out.exists() and config.samefile(out):
         raise GoldeError(f"--out {out}: is the --config too, which would be lost; name another")
-    if plot is not None and plot.suffix not in (".png", ".svg"):
-        raise GoldeError(f"--plot {plot}: pictures are drawn as .png or .svg; name it so")
+    if plot is not None:
+        from golde.report.drawing import style
+
+        if plot.suffix not in (".png", ".svg"):
+            raise GoldeError(f"--plot {plot}: pictures are drawn as .png or .svg; name it so")
+        with style():  # should the extra be missing
+            pass
     if "://" not in place and Path(place).suffix in (".toml", ".png", ".svg"):
         raise GoldeError(f"--study {place}: is no name for a database; name it FILE.db")
 
@@ -472,8 +477,8 @@ def _print(
 
 def _best(study: Study, best: Trial, trials: list[Trial]) -> str:
     """What was reached, beside the defaults if they were tried."""
-    said = f"trial {best.number}, validation MRR {best.mrr:.4f}"
-    if study.space.start is None or best.number == 0:
-        return said + (", the default settings" if study.space.start else "")
-    start = next((t for t in trials if t.point == study.space.start and t.mrr is not None), None)
-    return said if start is None else f"{said}; the defaults reach {start.mrr:.4f}"
+    said, start = f"trial {best.number}, validation MRR {best.mrr:.4f}", study.space.start
+    if start is not None and best.point == start:
+        return f"{said}, the default settings"
+    defaults = next((trial.mrr for trial in trials if trial.point == start), None)
+    return said if defaults is None else f"{said}; the defaults reach {defaults:.4f}"

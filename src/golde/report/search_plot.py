@@ -92,12 +92,22 @@ def _scatter(
         ax.set_xticks(range(len(values)), [_word(value) for value in values])
         ax.set_xlim(-0.5, len(values) - 0.5)
     elif log:
-        ax.set_xscale("log")
+        _logarithmic(ax, wide=max(values) > 30 * min(values))
     ax.set_xlabel(label(name), color=INK, fontsize=9)
     ax.set_ylabel("validation MRR", color=SOFT, fontsize=9)
     bare(ax)
     ax.tick_params(which="minor", length=0)
     ax.grid(True, color=FAINT)
+
+
+def _logarithmic(ax: Axes, *, wide: bool) -> None:
+    """Few enough numbers below a logarithmic axis that they do not meet."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def label(name: str) -> str:
