@@ -6,6 +6,7 @@ vocabulary.json      names of entities and relations, in id order
 graph.safetensors    the facts of each split, as ids
 model.safetensors    the parameters chosen on validation
 metrics.json         figures with their protocol, one entry per evaluated split or sample of it
+calibration.json     maps from scores to probabilities, and the digest of the model they were fitted to
 log.jsonl            one line per logged or validated step
 checkpoint.safetensors   parameters, optimiser state and progress, while training is under way
 run.lock             locked by the one process that trains here; removed when it ends
@@ -13,6 +14,7 @@ run.lock             locked by the one process that trains here; removed when it
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -42,12 +44,14 @@ from golde.runs.lock import locked
 FORMAT_VERSION = 1
 
 _EVALUATE_AGAIN = "check its rights, or remove it and evaluate again"
+_CALIBRATE_AGAIN = "calibrate the run again"
 _LOCK = "run.lock"
 _WRITTEN_FIRST = ("vocabulary.json", "graph.safetensors", "config.toml", "run.json")  # in order
 _FILES = (
     *_WRITTEN_FIRST,
     "model.safetensors",
     "metrics.json",
+    "calibration.json",
     "log.jsonl",
     "checkpoint.safetensors",
     _LOCK,
@@ -69,6 +73,7 @@ class RunFolder:
         self.path = Path(path)
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.log = self.path / "log.jsonl"
+        self.calibration_file = self.path / "calibration.json"
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -218,6 +223,27 @@ class RunFolder:
         """All stored figures, by the key of their protocol."""
         path = self.path / "metrics.json"
         return read_json(path, fix=_EVALUATE_AGAIN) if path.is_file() else {}
+
+    def save_calibration(self, content: dict[str, Any]) -> None:
+        """Store a calibration of the model that is here now."""
+        write_json(self.calibration_file, {"model": self._model_digest(), **content})
+
+    def calibration(self) -> dict[str, Any] | None:
+        """The stored calibration, if there is one; one of another model is an error."""
+        if not self.calibration_file.is_file():
+            return None
+        content = read_json(self.calibration_file, fix=_CALIBRATE_AGAIN)
+        if content.pop("model", None) != self._model_digest():
+            raise RunError(
+                f"{self.calibration_file}: was fitted to other parameters than the run has now; "
+                f"{_CALIBRATE_AGAIN}"
+            )
+        return content
+
+    def _model_digest(self) -> str:
+        """SHA-256 of the file of parameters."""
+        with (self.path / "model.safetensors").open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def _write_graph(self, graph: KnowledgeGraph) -> None:
         write_json(
