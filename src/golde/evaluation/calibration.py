@@ -3,7 +3,7 @@
 Platt      P(true | s) = σ(slope·s + offset), slope > 0, by penalised maximum likelihood
 isotonic   P(true | s) = the non-decreasing function nearest to the labels in the mean square
 
-Both are fitted with every relation balanced: its negatives together weigh as much as its facts. So a
+Both are fitted with facts and negatives balanced: the negatives together weigh as much as the facts. So a
 probability is P(true | s) for a claim that was a fact or a negative with equal chances before its score was
 seen; ``with_prior`` turns it into that for other chances.
 """
@@ -108,18 +108,23 @@ class Fit:
         )
 
 
-def fit(scores: Array, labels: Labels, relations: Ids, method: str, share: float = 1.0) -> Fit:
+def fit(
+    scores: Array,
+    labels: Labels,
+    relations: Ids,
+    weights: Array,
+    method: str,
+    share: float = 1.0,
+) -> Fit:
     """Fit every relation that has ``FEWEST_FACTS``, and all of them together.
 
     Of data that are a share of the whole, such as one half, the same share of facts is enough.
-
-    Relations without a negative, or without a fact, have no say: there is nothing to tell apart.
+    What has no weight has no say.
     """
-    weights = balanced(labels, relations)
     used = weights > 0
-    if not used.any():
+    if len(np.unique(labels[used])) < 2:
         raise EvaluationError(
-            "no relation has both a fact and a negative; give negatives of the relations of the facts"
+            "there are not both facts and negatives to tell apart; give more negatives"
         )
     scores, labels, relations, weights = scores[used], labels[used], relations[used], weights[used]
     overall = _fit_one(scores, labels, weights, method, None)
@@ -134,18 +139,16 @@ def fit(scores: Array, labels: Labels, relations: Ids, method: str, share: float
     return Fit(overall, best_threshold(scores, labels, weights), own, thresholds)
 
 
-def balanced(labels: Labels, relations: Ids) -> Array:
-    """Weights under which every fact counts 1 and the negatives of a relation as much as its facts.
+def balanced(labels: Labels, groups: Ids) -> Array:
+    """Weights under which every fact counts 1 and the negatives of a group as much as its facts.
 
-    0 in relations that lack one of the two.
+    0 in groups that lack one of the two: there is nothing to tell apart.
     """
-    size = int(relations.max(initial=-1)) + 1
-    facts = np.bincount(relations[labels], minlength=size)
-    negatives = np.bincount(relations[~labels], minlength=size)
+    size = int(groups.max(initial=-1)) + 1
+    facts = np.bincount(groups[labels], minlength=size)
+    negatives = np.bincount(groups[~labels], minlength=size)
     share = np.divide(facts, negatives, out=np.zeros(size), where=negatives > 0)
-    weights: Array = np.where(
-        labels, (negatives > 0)[relations].astype(np.float64), share[relations]
-    )
+    weights: Array = np.where(labels, (negatives > 0)[groups].astype(np.float64), share[groups])
     return weights
 
 

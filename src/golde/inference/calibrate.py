@@ -36,17 +36,22 @@ _PAIRS_AT_ONCE = 1 << 14  # claims scored at a time; each needs a transformed qu
 
 
 class Claims(NamedTuple):
-    """Facts and negatives, the half that each is in, and their scores in every direction there is."""
+    """Facts and negatives, how much each counts, and the half that it is in."""
 
     triples: Tensor  # (n, 3)
     labels: Labels  # (n,)
+    weights: Array  # (n,)
     half: Labels  # (n,)
-    scores: dict[str, Array]  # forward, and backward where that is another score
 
     @property
     def relations(self) -> Ids:
         ids: Ids = self.triples[:, 1].numpy()
         return ids
+
+    def only(self, at: Labels) -> Claims:
+        """Some of them."""
+        triples = self.triples[torch.from_numpy(at)]
+        return Claims(triples, self.labels[at], self.weights[at], self.half[at])
 
 
 def calibrate(
@@ -62,45 +67,60 @@ def calibrate(
 ) -> tuple[Calibration, Judged]:
     """Fit probabilities on the validation facts, and judge them on halves that were not fitted.
 
-    Negatives are ``each`` typed ones for either side of a fact, or those given as (m, 3). The test facts
-    have no part in it but that none of them is taken for a negative.
+    Negatives are ``each`` typed ones for either side of a fact, each relation balanced; or those given as
+    (m, 3), balanced in all, so that a relation with many of them is less often true from the start. The
+    test facts have no part in it but that none of them is taken for a negative.
     """
     _check(method, prior, each, graph)
-    made = {"kind": "typed", "each": each, "seed": seed}
     if negatives is None:
-        negatives, source = typed_negatives(graph, graph.valid, each, seed)
-        half = _halves(graph.valid[:, 1], seed)
-        halves = torch.cat([half, half[source]])
+        claims = _against_typed(graph, each, seed)
+        made = {"kind": "typed", "each": each}
     else:
         known = graph.known().contains(*negatives.unbind(1))
-        made = {"kind": "given", "known_left_out": int(known.sum()), "seed": seed}
-        negatives = negatives[~known]
-        halves = torch.cat([_halves(t[:, 1], seed) for t in (graph.valid, negatives)])
-    triples = torch.cat([graph.valid, negatives])
-    labels = np.arange(len(triples)) < len(graph.valid)
-    used = balanced(labels, triples[:, 1].numpy()) > 0
-    if (found := int((used & labels).sum())) < FEWEST_FACTS:
+        claims = _against_given(graph, negatives[~known], seed)
+        made = {"kind": "given", "known_left_out": int(known.sum())}
+    used = claims.weights > 0
+    if (found := int((used & claims.labels).sum())) < FEWEST_FACTS:
         raise GoldeError(
-            f"{graph.name}: only {found} validation facts are of a relation that has negatives; "
-            f"at least {FEWEST_FACTS} are needed to fit on: give --negatives FILE, or train with "
-            "more validation facts"
+            f"{graph.name}: for {found} validation facts there are negatives to tell them from, and at "
+            f"least {FEWEST_FACTS} are needed to fit on; give false facts with --negatives FILE"
         )
-    keep = torch.from_numpy(used)
-    triples, labels = triples[keep], labels[used]
-    scores = _scores(model, graph, triples, progress)
-    claims = Claims(triples, labels, halves[keep].numpy(), scores)
-    fits = {way: fit(s, labels, claims.relations, method) for way, s in claims.scores.items()}
-    counts = np.bincount(claims.relations[labels], minlength=len(graph.relations)).tolist()
+    claims = claims.only(used)
+    scores = _scores(model, graph, claims.triples, progress)
+    ways = {way: _fit(claims, one, method) for way, one in scores.items()}
+    counts = np.bincount(claims.relations[claims.labels], minlength=len(graph.relations)).tolist()
     calibration = Calibration(
         method,
         prior,
         {graph.relations[r]: count for r, count in enumerate(counts) if count},
-        {**made, "count": int((~labels).sum())},
+        {**made, "seed": seed, "count": int((~claims.labels).sum())},
         graph.relations,
-        fits["forward"],
-        fits.get("backward"),
+        ways["forward"],
+        ways.get("backward"),
     )
-    return calibration, _judge(claims, method, prior, model.margin, graph)
+    return calibration, _judge(claims, scores, method, prior, model.margin, graph)
+
+
+def _against_typed(graph: KnowledgeGraph, each: int, seed: int) -> Claims:
+    """Validation facts and their typed negatives; a negative is in the half of its fact."""
+    negatives, source = typed_negatives(graph, graph.valid, each, seed)
+    triples, labels = _joined(graph.valid, negatives)
+    half = _halves(graph.valid[:, 1], seed)
+    weights = balanced(labels, triples[:, 1].numpy())
+    return Claims(triples, labels, weights, torch.cat([half, half[source]]).numpy())
+
+
+def _against_given(graph: KnowledgeGraph, negatives: Tensor, seed: int) -> Claims:
+    """Validation facts and false ones that somebody has."""
+    triples, labels = _joined(graph.valid, negatives)
+    half = torch.cat([_halves(part[:, 1], seed) for part in (graph.valid, negatives)])
+    weights = balanced(labels, np.zeros(len(labels), dtype=np.int64))
+    return Claims(triples, labels, weights, half.numpy())
+
+
+def _joined(facts: Tensor, negatives: Tensor) -> tuple[Tensor, Labels]:
+    triples = torch.cat([facts, negatives])
+    return triples, np.arange(len(triples)) < len(facts)
 
 
 def _check(method: str, prior: float, each: int, graph: KnowledgeGraph) -> None:
@@ -147,31 +167,36 @@ def _scores(
     return dict(zip(ways, scores.view(len(ways), -1).numpy(), strict=True))
 
 
+def _fit(claims: Claims, scores: Array, method: str, share: float = 1.0) -> Fit:
+    return fit(scores, claims.labels, claims.relations, claims.weights, method, share)
+
+
 def _judge(
-    claims: Claims, method: str, prior: float, margin: float, graph: KnowledgeGraph
+    claims: Claims,
+    scores: dict[str, Array],
+    method: str,
+    prior: float,
+    margin: float,
+    graph: KnowledgeGraph,
 ) -> Judged:
     """Fit on one half, judge on the other, both ways, with all directions together."""
-    relations, half = claims.relations, claims.half
-    before = np.concatenate([sigmoid(scores + margin) for scores in claims.scores.values()])
-    fitted = [
-        _other_half(s, claims.labels, relations, half, method) for s in claims.scores.values()
-    ]
-    after = with_prior(np.concatenate(fitted), prior)
-    ways = len(claims.scores)
-    labels, relations = np.tile(claims.labels, ways), np.tile(relations, ways)
-    weights = balanced(labels, relations) * np.where(labels, prior, 1 - prior)
+    before = np.concatenate([sigmoid(one + margin) for one in scores.values()])
+    fitted = np.concatenate([_by_other_half(claims, one, method) for one in scores.values()])
+    after = with_prior(fitted, prior)
+    relations, labels = np.tile(claims.relations, len(scores)), np.tile(claims.labels, len(scores))
+    weights = np.tile(claims.weights, len(scores)) * np.where(labels, prior, 1 - prior)
     each = {}
-    for r in np.unique(relations).tolist():
+    for r in np.unique(relations[labels]).tolist():
         at = relations == r
         one = labels[at], weights[at]
         each[graph.relations[r]] = reliability(before[at], *one), reliability(after[at], *one)
     return Judged(reliability(before, labels, weights), reliability(after, labels, weights), each)
 
 
-def _other_half(scores: Array, labels: Labels, relations: Ids, half: Labels, method: str) -> Array:
+def _by_other_half(claims: Claims, scores: Array, method: str) -> Array:
     """The probability of every claim by the fit on the half that it is not in."""
     found = np.empty_like(scores)
-    for here in (half, ~half):
-        other: Fit = fit(scores[~here], labels[~here], relations[~here], method, share=0.5)
-        found[here] = other(scores[here], relations[here])
+    for here in (claims.half, ~claims.half):
+        fitted = _fit(claims.only(~here), scores[~here], method, share=0.5)
+        found[here] = fitted(scores[here], claims.relations[here])
     return found
