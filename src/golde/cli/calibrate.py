@@ -54,9 +54,9 @@ def calibrate(
     device: options.OnDevice = options.Device.auto,
     json: options.Json = False,
 ) -> None:
-    """Give a run's answers probabilities, fitted on its validation facts.
+    """Turn the scores of a run into probabilities.
 
-    A probability is that of a claim that was, before its score was seen, a fact with chance --prior and
+    They are fitted on its validation facts. A probability is that of a claim that was, before its score was seen, a fact with chance --prior and
     otherwise a negative: the fact with one entity replaced by another that train shows in its place. Once
     a run is calibrated, predict, score and complete show probabilities. The order of answers to a query
     stays as it is.

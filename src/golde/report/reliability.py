@@ -40,7 +40,7 @@ def draw_reliability(path: Path, judged: Judged, *, title: str) -> None:
         upper.set_ylabel("share that was true", fontsize=9)
         upper.legend(frameon=False, fontsize=8, loc="upper left")
         upper.set_ylim(-0.02, 1.02)
-        lower.set_ylabel("claims", fontsize=9)
+        lower.set_ylabel("share of claims", fontsize=9)
         lower.set_xlabel("probability said", fontsize=9)
         lower.set_xlim(-0.02, 1.02)
         lower.set_ylim(0, None)
@@ -49,10 +49,14 @@ def draw_reliability(path: Path, judged: Judged, *, title: str) -> None:
             ax.grid(True, color=FAINT)
         figure.set_layout_engine("tight")
         kind = path.suffix.removeprefix(".")
-        figure.savefig(partial, format=kind, dpi=140)
+        # The same bytes every time.
+        metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+        figure.savefig(partial, format=kind, dpi=140, metadata=metadata)
 
 
 def _draw(upper: Axes, lower: Axes, found: Reliability, name: str, colour: str) -> None:
     said = [bin.said for bin in found.bins]
     upper.plot(said, [bin.true for bin in found.bins], "o-", color=colour, markersize=5, label=name)
-    lower.plot(said, [bin.weight for bin in found.bins], "o-", color=colour, markersize=3)
+    lower.plot(
+        said, [bin.weight for bin in found.bins], "o-", color=colour, markersize=3, clip_on=False
+    )
