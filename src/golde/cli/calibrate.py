@@ -56,10 +56,10 @@ def calibrate(
 ) -> None:
     """Turn the scores of a run into probabilities.
 
-    They are fitted on its validation facts. A probability is that of a claim that was, before its score was seen, a fact with chance --prior and
-    otherwise a negative: the fact with one entity replaced by another that train shows in its place. Once
-    a run is calibrated, predict, score and complete show probabilities. The order of answers to a query
-    stays as it is.
+    They are fitted on its validation facts. A probability is that of a claim that was, before its score
+    was seen, a fact with chance --prior and otherwise a negative: the fact with one entity replaced by
+    another that train shows in its place. Once a run is calibrated, predict, score and complete show
+    probabilities. The order of answers to a query stays as it is.
     """
     _check_plot(plot)
     import golde
