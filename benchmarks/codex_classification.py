@@ -1,6 +1,7 @@
-"""How well do probabilities tell CoDEx-S's facts from its hard negatives?
+r"""How well do probabilities tell CoDEx-S's facts from its hard negatives?
 
-    python benchmarks/codex_classification.py --data-dir FOLDER --out results/codex_classification.json
+    python benchmarks/codex_classification.py --data-dir FOLDER --out results/codex_classification.json \
+        --plot docs/assets/reliability.png
 
 A run with no option set, minutes on a CPU, is calibrated on its validation facts: against typed negatives
 drawn from the graph, and against the hard negatives that come with the validation split. Each calibration
@@ -27,7 +28,10 @@ import golde
 from golde.benchmark.provenance import provenance
 from golde.evaluation.calibration import METHODS
 from golde.evaluation.classification import classification
+from golde.evaluation.reliability import Reliability
 from golde.inference.batch import read_triples
+from golde.inference.calibration import Judged
+from golde.report.reliability import draw_reliability
 
 Facts = list[tuple[str, str, str]]
 
@@ -83,11 +87,19 @@ def measure(data_dir: Path, seed: int) -> dict[str, Any]:
     }
 
 
+def draw(result: dict[str, Any], path: Path) -> None:
+    """The reliability of the first calibration: typed negatives, Platt."""
+    judged = result["calibrations"][0]["judged"]
+    before, after = (Reliability.from_dict(judged[when]) for when in ("before", "after"))
+    draw_reliability(path, Judged(before, after, {}), title="codex-s: platt")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     result = measure(options.data_dir, options.seed)
     for one in result["calibrations"]:
@@ -97,6 +109,8 @@ def main() -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     report = {**provenance(["torch", "numpy"]), **result}
     options.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    if options.plot is not None:
+        draw(report, options.plot)
 
 
 if __name__ == "__main__":

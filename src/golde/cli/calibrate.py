@@ -65,9 +65,11 @@ def calibrate(
     import golde
     from golde.inference.batch import read_triples
     from golde.report.reliability import draw_reliability, needs_plots
+    from golde.runs.atomic import refuse_what_is_no_file
 
     if plot is not None:
         needs_plots()
+        refuse_what_is_no_file(plot)
     opened = golde.load_run(run, device=device.value)
     given = None if negatives is None else read_triples(negatives, opened.graph, columns)
     with bar("scoring") as progress:
