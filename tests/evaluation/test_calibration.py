@@ -165,6 +165,18 @@ def test_relations_without_negatives_have_no_say() -> None:
         fitted(*more, "platt")
 
 
+def test_balanced_in_all_a_relation_with_more_negatives_is_less_probable() -> None:
+    """By the log of the ratio of the ratios: a fact to four negatives here, four to one there."""
+    rng = np.random.default_rng(0)
+    labels = np.concatenate([np.arange(5000) < 4000, np.arange(5000) < 1000])
+    scores = rng.normal(np.where(labels, 1.0, -1.0), SPREAD)
+    weights = balanced(labels, np.zeros(10_000, dtype=np.int64))
+    found = fit(scores, labels, np.arange(10_000) // 5000, weights, "platt")
+    often, seldom = (found(np.zeros(1), np.array([relation])) for relation in (0, 1))
+    odds = (often / (1 - often)) / (seldom / (1 - seldom))
+    assert np.log(odds) == pytest.approx(np.log(16), abs=0.2)
+
+
 def test_a_prior_is_bayes_rule() -> None:
     """Facts and negatives in any proportion: the shifted probabilities fit those."""
     scores, labels, relations = planted([20000])
