@@ -27,7 +27,9 @@ class Links:
     @classmethod
     def of(cls, start: Ids, end: Ids, nodes: int) -> Links:
         """The links given, each once."""
-        begins, ends = np.divmod(np.unique(start * nodes + end), max(1, nodes))
+        codes = np.sort(start * nodes + end)  # quicker than np.unique, which hashes first
+        codes = codes[np.diff(codes, prepend=-1) > 0]
+        begins, ends = np.divmod(codes, max(1, nodes))
         return cls(np.searchsorted(begins, np.arange(nodes + 1)), ends)
 
     @property

@@ -45,7 +45,7 @@ class Structure:
     krackhardt: float | None
     """Of all ordered pairs of which the first leads to the second, those where there is no way back."""
     delta: float | None
-    """Gromov's δ, the mean over quadruples, in links: 0 in a tree; None without four entities in one piece."""
+    """Gromov's δ, the mean over quadruples, in links: 0 in a tree."""
     delta_relative: float | None
     """The mean of 2δ / diameter: from 0, a tree, to 1."""
     diameter: int

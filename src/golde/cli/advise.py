@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 RELATIONS_SHOWN = 20
 WIDTH = 78
+NAME_SHOWN = 26
+"""Letters of a relation's name, the last ones; two lines of a table that fits 80 columns."""
 
 
 def register(app: typer.Typer) -> None:
@@ -141,7 +143,7 @@ def _print_relations(found: Advice) -> None:
         measured = (one.krackhardt, one.delta_relative, one.curvature)
         rows.append(
             [
-                one.name,
+                one.name if len(one.name) <= NAME_SHOWN else f"…{one.name[1 - NAME_SHOWN :]}",
                 f"{one.facts:,}",
                 one.category or "",
                 f"{one.symmetry:.0%}",
