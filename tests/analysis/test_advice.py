@@ -106,20 +106,32 @@ def test_a_signature_keeps_to_its_budget_and_grows_with_its_share(numbers: int) 
     before = 0
     for percent in range(101):
         q = percent / 100
-        rest = 1 - q
-        signature = propose({"Q": q, "P": 0.6 * rest, "E": 0.4 * rest}, numbers)
-        assert Signature.parse(str(signature)) == signature
-        size = component_size(numbers)
-        assert numbers - size < signature.numbers <= numbers
-        hyperbolic = numbers_of(signature).get("Q", 0)
+        found = set()
+        for p in (0.0, 0.2, 0.6, 1.0):  # how the rest divides makes no difference
+            signature = propose({"Q": q, "P": p * (1 - q), "E": (1 - p) * (1 - q)}, numbers)
+            assert Signature.parse(str(signature)) == signature
+            assert numbers - component_size(numbers) < signature.numbers <= numbers
+            found.add(numbers_of(signature).get("Q", 0))
+        (hyperbolic,) = found
         assert hyperbolic >= before
         before = hyperbolic
     assert before == signature.numbers
 
 
+def test_the_rest_is_divided_and_what_few_facts_call_for_is_left_out() -> None:
+    found = {
+        "Q9x16": {"Q": 0.92, "P": 0.08, "E": 0.0},
+        "P8x2 Q9x14": {"Q": 0.86, "P": 0.08, "E": 0.06},
+        "P8x8 Q9x8": {"Q": 0.5, "P": 0.42, "E": 0.08},
+        "E8x2 P8x6 Q9x8": {"Q": 0.5, "P": 0.38, "E": 0.12},
+        "E8x12 P8x4": {"Q": 0.05, "P": 0.25, "E": 0.7},
+    }
+    assert {str(propose(shares, 128)): shares for shares in found.values()} == found
+
+
 def test_component_sizes_fill_the_budget_where_they_can() -> None:
-    sizes = {number: component_size(number) for number in (128, 100, 32, 20, 8, 3, 792)}
-    assert sizes == {128: 8, 100: 10, 32: 8, 20: 5, 8: 2, 3: 1, 792: 8}
+    sizes = {number: component_size(number) for number in (128, 100, 32, 20, 8, 3, 1, 792)}
+    assert sizes == {128: 8, 100: 10, 32: 8, 20: 5, 8: 2, 3: 2, 1: 1, 792: 8}
     advice = advise(planted.graph(planted.tree()), 127)
     assert str(advice.signature) == "Q9x15"
     assert any("7 of 127 numbers" in reason for reason in advice.reasons)

@@ -32,6 +32,21 @@ def test_it_prints_a_signature_with_reasons_in_80_columns(
     assert lines[-1].startswith('next  golde train world --set "model.signature=')
 
 
+def test_the_page_shows_what_it_prints_and_draws(golde: Golde, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.image import imread
+
+    docs = Path(__file__).parents[2] / "docs"
+    result = golde("advise", "world", "--plot", tmp_path / "world.png")
+    shown = (docs / "advise.md").read_text("utf-8")
+    for line in result.stdout.splitlines()[:2]:
+        assert f"{line}\n" in shown
+    now, committed = (imread(p) for p in (tmp_path / "world.png", docs / "assets/advise_world.png"))
+    assert now.shape == committed.shape
+    again = "run: golde advise world --plot docs/assets/advise_world.png"
+    assert abs(now - committed).mean() < 3e-4, again
+
+
 def test_its_configuration_trains(golde: Golde, facts: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     config, picture = tmp_path / "ring.toml", tmp_path / "ring.png"

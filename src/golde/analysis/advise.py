@@ -26,7 +26,7 @@ from golde.geometry import GEOMETRIES, Signature, Term
 from golde.progress import Progress, silent
 
 LEAST_SHARE = 0.1
-"""A geometry that fewer of the facts ask for has no component."""
+"""A geometry that fewer of the facts call for has no component."""
 
 BINARY_TREE = -1 / 3
 """Curvature of a tree in which every node has three neighbours; from there on a relation branches fully."""
@@ -38,7 +38,7 @@ COMPONENT = 8
 """Numbers of a component, or as near to it as divides the budget."""
 
 FEWEST_COMPONENTS = 4
-"""Of a budget too small for that many components of the size above, these are smaller."""
+"""Components are smaller, down to 2 numbers, where there would be fewer."""
 
 WORDS = {"Q": "hyperbolic", "P": "elliptic", "E": "Euclidean"}
 """The geometries that are proposed, in the order in which components are counted out."""
@@ -145,29 +145,36 @@ def fact_shares(one: Structure) -> dict[str, float]:
 def propose(shares: dict[str, float], numbers: int) -> Signature:
     """Components in proportion to the shares, of the size that fills the budget best.
 
-    Hyperbolic components are counted first, so there are never fewer of them for a larger share.
+    How many are hyperbolic depends on Q alone and never falls as it grows; P and E divide the rest.
     """
     size = component_size(numbers)
     count = numbers // size
-    kept = {letter: share for letter, share in shares.items() if share >= LEAST_SHARE}
-    kept = dict(sorted(kept.items(), key=lambda item: -item[1])[:count])
-    counts, left, rest = dict[str, int](), count, sum(kept.values())
-    for position, letter in enumerate(letter for letter in WORDS if letter in kept):
-        others = len(kept) - position - 1  # each of them needs a component too
-        wanted = round(left * kept[letter] / rest) if others else left
-        counts[letter] = min(max(1, wanted), left - others)
-        left, rest = left - counts[letter], rest - kept[letter]
+    hyperbolic = _part(count, shares["Q"])
+    flat = shares["P"] + shares["E"]
+    small = min(shares["P"], shares["E"]) < LEAST_SHARE  # then the other one has all
+    elliptic = round(shares["P"] >= shares["E"]) if small or not flat else shares["P"] / flat
+    counts = {"Q": hyperbolic, "P": _part(count - hyperbolic, elliptic)}
+    counts["E"] = count - sum(counts.values())
     terms = [
         Term(letter, size + GEOMETRIES[letter].unstored, counts[letter])
         for letter in GEOMETRIES
-        if letter in counts
+        if counts.get(letter)
     ]
     return Signature(tuple(terms))
 
 
+def _part(count: int, share: float) -> int:
+    """A share of so many components: none of a small share, all for nearly all, else at least one of each."""
+    if share < LEAST_SHARE:
+        return 0
+    if share > 1 - LEAST_SHARE:
+        return count
+    return min(max(1, round(count * share)), count - 1) if count > 1 else round(count * share)
+
+
 def component_size(numbers: int) -> int:
     """Numbers of a component: the divisor of the budget nearest to ``COMPONENT``, not far from it."""
-    largest = max(1, numbers // FEWEST_COMPONENTS)
+    largest = max(min(2, numbers), numbers // FEWEST_COMPONENTS)
     near = [
         size
         for size in range(COMPONENT // 2, 2 * COMPONENT + 1)

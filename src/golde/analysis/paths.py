@@ -43,7 +43,7 @@ class Links:
     @cached_property
     def start(self) -> Ids:
         """Where each link starts."""
-        return np.repeat(np.arange(self.nodes), self.degree)
+        return np.repeat(np.arange(self.nodes, dtype=np.int64), self.degree)
 
     @cached_property
     def codes(self) -> Ids:
@@ -95,7 +95,7 @@ def contained(codes: Ids, sorted_codes: Ids) -> NDArray[np.bool_]:
 
 def pieces(start: Ids, end: Ids, nodes: int) -> Ids:
     """For each node the smallest one that is joined to it by links, in whatever direction."""
-    label = np.arange(nodes)
+    label = np.arange(nodes, dtype=np.int64)
     while True:
         one, other = label[start], label[end]
         apart = one != other
