@@ -2,7 +2,7 @@
 
 The facts of a relation are shared out between geometries by what was measured of it:
 
-    hyperbolic  Q = min(Krackhardt, 1 − cyclicity) · (1 − 2δ/diameter) · min(1, −3 · curvature)
+    hyperbolic  Q = min(Krackhardt, 1 − cyclicity) · (1 − 2δ/diameter) · min(1, −3 · curvature), at least 0
     elliptic    P = 1 − Q if the relation is cyclic or has several answers, else 0
     Euclidean   E = 1 − Q − P
 

@@ -18,7 +18,7 @@ from golde.data.numbering import Ids
 from golde.progress import Progress, silent
 
 SOURCES = 64
-"""Entities of a relation that paths are followed from; all of them where there are fewer."""
+"""Entities of a relation that paths are followed from, or about as many as it has."""
 
 TOGETHER = 8
 """Sources that lie in the same piece of the graph, so that there are distances between them."""
@@ -136,7 +136,7 @@ def _from_sources(
     piece = pieces(around.start, around.to, around.nodes)
     members, sizes = np.argsort(piece, kind="stable"), np.bincount(piece)
     starts = np.cumsum(sizes) - sizes
-    delta, relative, xi, diameter = [np.empty(0)], [np.empty(0)], [np.zeros(0)], 1
+    delta, relative, xi, diameter = [np.empty(0)], [np.empty(0)], [np.empty(0)], 1
     inside = np.flatnonzero(sizes[piece] > 2)  # in a pair there is nothing to compare
     left = min(SOURCES, len(inside))
     for chosen in rng.permutation(inside):  # a piece comes up in proportion to its size
