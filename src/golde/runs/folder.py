@@ -6,6 +6,8 @@ vocabulary.json      names of entities and relations, in id order
 graph.safetensors    the facts of each split, as ids
 model.safetensors    the parameters chosen on validation
 metrics.json         figures with their protocol, one entry per evaluated split or sample of it
+ranks.safetensors    the ranks behind figures of metrics.json, to compare runs fact by fact
+MODEL_CARD.md        what the model is, for people: see ``golde.runs.card``
 log.jsonl            one line per logged or validated step
 checkpoint.safetensors   parameters, optimiser state and progress, while training is under way
 run.lock             locked by the one process that trains here; removed when it ends
@@ -48,6 +50,8 @@ _FILES = (
     *_WRITTEN_FIRST,
     "model.safetensors",
     "metrics.json",
+    "ranks.safetensors",
+    "MODEL_CARD.md",
     "log.jsonl",
     "checkpoint.safetensors",
     _LOCK,
@@ -218,6 +222,22 @@ class RunFolder:
         """All stored figures, by the key of their protocol."""
         path = self.path / "metrics.json"
         return read_json(path, fix=_EVALUATE_AGAIN) if path.is_file() else {}
+
+    def save_ranks(self, key: str, ranks: Tensor) -> None:
+        """Keep the ranks behind the figures of a key: rows better, ties and candidates, (3, 2n)."""
+        path = self.path / "ranks.safetensors"
+        write_tensors(path, {**self._kept_ranks(), key: ranks.to(torch.int32)})
+
+    def ranks(self, key: str) -> Tensor | None:
+        """The ranks kept under a key, if there are any that can be read."""
+        ranks = self._kept_ranks().get(key)
+        return None if ranks is None else ranks.long()
+
+    def _kept_ranks(self) -> dict[str, Tensor]:
+        try:
+            return read_tensors(self.path / "ranks.safetensors")[0]
+        except RunError:  # missing or damaged: they can be found again
+            return {}
 
     def _write_graph(self, graph: KnowledgeGraph) -> None:
         write_json(
