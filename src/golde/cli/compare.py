@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 def compare(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN…", help="Folders of finished runs on one graph."),
+        typer.Argument(metavar="RUN", help="Folders of finished runs on one graph."),
     ],
     split: Annotated[Split, typer.Option(help="The facts to rank.")] = Split.test,
     resamples: Annotated[
