@@ -17,6 +17,7 @@ from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError, RunError
 from golde.inference import Run
 from golde.report.compare import Comparison, compare
+from golde.report.compare_plot import draw_comparison
 from golde.runs import RunFolder
 from golde.training import train
 from tiny import quick, ring
@@ -176,6 +177,16 @@ def test_the_command_fits_80_columns_and_draws(golde: Callable[..., Any], runs: 
     for words in ("C − A", "p (Holm)", "200 resamples", "MRR heads", "written  a.png"):
         assert words in result.stdout
     assert (runs / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_names_are_drawn_as_they_are(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    facts = [(f"e{i}", "costs $x_{$", f"e{(i + 1) % 9}") for i in range(9)]
+    graph = KnowledgeGraph.from_triples(facts, test=[("e0", "costs $x_{$", "e2")])
+    for name in ("a$", "b$"):
+        train(graph, tmp_path / name, quick(steps=1), device="cpu")
+    draw_comparison(compared(tmp_path, "a$", "b$"), tmp_path / "a.svg")
+    assert b"$x_{$" in (tmp_path / "a.svg").read_bytes()  # as a comment beside the outlines
 
 
 def test_as_json_it_is_one_value(golde: Callable[..., Any]) -> None:

@@ -97,5 +97,6 @@ def _relations(ax: Axes, found: Comparison) -> None:
 
 
 def _short(name: str, limit: int = 34) -> str:
-    """The end of a long name, which is what tells an IRI from another."""
-    return name if len(name) <= limit else "…" + name[1 - limit :]
+    """The end of a long name, which is what tells an IRI from another; a dollar starts no formula."""
+    short = name if len(name) <= limit else "…" + name[1 - limit :]
+    return short.replace("$", r"\$")
