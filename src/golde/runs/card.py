@@ -195,7 +195,7 @@ def _protocol(found: Iterable[Mapping[str, Any]]) -> str:
         )
     if any(protocol["triples"] < protocol.get("split_triples", 0) for protocol in protocols):
         words += " `sample` is a seeded sample of the split."
-    return words + " Validation facts chose the parameters, test facts chose nothing."
+    return words + " Validation facts chose the parameters; test facts took no part in training."
 
 
 def _weakest(entry: Mapping[str, Any]) -> list[list[str]]:
