@@ -5,10 +5,10 @@ run.json             format version, data digest and counts, versions, hardware,
 vocabulary.json      names of entities and relations, in id order
 graph.safetensors    the facts of each split, as ids
 model.safetensors    the parameters chosen on validation
-metrics.json         figures with their protocol, one entry per evaluated split or sample of it
 ranks.safetensors    the ranks behind figures of metrics.json, to compare runs fact by fact
-MODEL_CARD.md        what the model is, for people: see ``golde.runs.card``
+metrics.json         figures with their protocol, one entry per evaluated split or sample of it
 log.jsonl            one line per logged or validated step
+MODEL_CARD.md        what the model is, for people: see ``golde.runs.card``
 checkpoint.safetensors   parameters, optimiser state and progress, while training is under way
 run.lock             locked by the one process that trains here; removed when it ends
 """
@@ -49,10 +49,10 @@ _WRITTEN_FIRST = ("vocabulary.json", "graph.safetensors", "config.toml", "run.js
 _FILES = (
     *_WRITTEN_FIRST,
     "model.safetensors",
-    "metrics.json",
     "ranks.safetensors",
-    "MODEL_CARD.md",
+    "metrics.json",
     "log.jsonl",
+    "MODEL_CARD.md",
     "checkpoint.safetensors",
     _LOCK,
 )
@@ -213,16 +213,6 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"{self.log}: cannot be written: {error}") from None
 
-    def save_metrics(self, key: str, figures: dict[str, Any]) -> None:
-        """Store figures under the key of their protocol, beside those already there."""
-        path = self.path / "metrics.json"
-        write_json(path, {**self.metrics(), key: figures})
-
-    def metrics(self) -> dict[str, Any]:
-        """All stored figures, by the key of their protocol."""
-        path = self.path / "metrics.json"
-        return read_json(path, fix=_EVALUATE_AGAIN) if path.is_file() else {}
-
     def save_ranks(self, key: str, ranks: Tensor) -> None:
         """Keep the ranks behind the figures of a key: rows better, ties and candidates, (3, 2n)."""
         path = self.path / "ranks.safetensors"
@@ -238,6 +228,16 @@ class RunFolder:
             return read_tensors(self.path / "ranks.safetensors")[0]
         except RunError:  # missing or damaged: they can be found again
             return {}
+
+    def save_metrics(self, key: str, figures: dict[str, Any]) -> None:
+        """Store figures under the key of their protocol, beside those already there."""
+        path = self.path / "metrics.json"
+        write_json(path, {**self.metrics(), key: figures})
+
+    def metrics(self) -> dict[str, Any]:
+        """All stored figures, by the key of their protocol."""
+        path = self.path / "metrics.json"
+        return read_json(path, fix=_EVALUATE_AGAIN) if path.is_file() else {}
 
     def _write_graph(self, graph: KnowledgeGraph) -> None:
         write_json(
