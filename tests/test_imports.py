@@ -28,6 +28,7 @@ ARROWS: dict[str, set[str]] = {
     "inference": {"runs", "evaluation"},
     "analysis": {"runs", "evaluation"},
     "benchmark": {"training"},
+    "interop": {"training"},
     "api": {"training", "inference"},
     "report": {"benchmark", "inference", "words"},
 }
@@ -35,7 +36,15 @@ ARROWS: dict[str, set[str]] = {
 
 FREE = {"cli", "__init__", "__main__"}
 CORE = {"numpy", "pydantic", "rich", "safetensors", "tomli_w", "torch", "typer"}
-EXTRAS = ("pyarrow", "pyoxigraph", "matplotlib", "tensorboard", "triton")
+EXTRAS = (
+    "pyarrow",
+    "pyoxigraph",
+    "matplotlib",
+    "tensorboard",
+    "triton",
+    "pykeen",
+    "torch_geometric",
+)
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
 
