@@ -29,7 +29,7 @@ ARROWS: dict[str, set[str]] = {
     "analysis": {"runs", "evaluation"},
     "benchmark": {"training"},
     "api": {"training", "inference"},
-    "report": {"benchmark", "inference", "words"},
+    "report": {"analysis", "benchmark", "inference", "words"},
 }
 """Who may import whom, beside what those may import themselves. ``cli`` and the package may import all."""
 
