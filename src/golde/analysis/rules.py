@@ -16,8 +16,8 @@ each other. It is taken over a sample of the entities that the body starts from,
 **Confidence**: of the pairs that the body joins in train, the share that the head relation joins too
 (the standard confidence of AMIE; Galárraga et al., 2013). Facts from an entity to itself are left out.
 
-With 1000 relations there are a billion compositions, so candidates come from the facts: ``find_rules``
-counts which bodies occur beside each relation, and only frequent ones are judged.
+With 1000 relations there are a billion compositions, so ``candidates`` come from the facts: which bodies
+occur beside each relation is counted, and only frequent ones are judged.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from golde.models import Model
 from golde.progress import Progress, silent
 
 LOOKED_AT = 200
-"""Facts of each relation for which ``find_rules`` looks for walks of two facts beside them."""
+"""Facts of each relation beside which ``candidates`` looks for walks of two facts."""
 NEIGHBOURS = 256
 """Facts about one end of such a fact that are looked at."""
 BODIES = 10
-"""Walks of two relations that ``find_rules`` judges for each relation, the most frequent ones."""
+"""Walks of two relations that are candidates for each head relation, the most frequent ones."""
 LEAST_SUPPORT = 2
 """Facts that a rule must explain to be a candidate."""
 INSTANCES = 10_000
@@ -105,25 +105,32 @@ def find_rules(
     progress: Progress = silent,
 ) -> list[JudgedRule]:
     """The rules that hold, for these head relations or for all of them, the most confident first."""
-    wanted = range(links.relations) if heads is None else heads
-    candidates = [*_single_steps(links, wanted), *_double_steps(links, wanted)]
-    judged = judge(model, links, candidates, progress=progress)
+    judged = judge(model, links, candidates(links, heads), progress=progress)
     return [found for found in judged if found.holds]
+
+
+def candidates(links: Links, heads: Sequence[int] | None = None) -> list[Rule]:
+    """Rules that the facts suggest, for these head relations or for all of them.
+
+    Of single steps all that explain two facts or more; of walks of two facts the most frequent ones
+    beside a sample of each head relation's facts.
+    """
+    wanted = range(links.relations) if heads is None else heads
+    return [*_single_steps(links, wanted), *_double_steps(links, wanted)]
 
 
 def judge(
     model: Model, links: Links, rules: Sequence[Rule], *, progress: Progress = silent
 ) -> list[JudgedRule]:
     """Support, confidence and error of each rule, the most confident first."""
-    generator = torch.Generator().manual_seed(0)
     found: list[JudgedRule] = []
     for start in range(0, len(rules), _RULES_AT_ONCE):
         some = rules[start : start + _RULES_AT_ONCE]
-        counted = [_count(links, rule, generator) for rule in some]
+        counted = [_count(links, rule) for rule in some]
         errors: list[float | None] = [None] * len(some)
         if has_distance(model):
-            samples = [_sample(x, generator) for x, *_ in counted]
-            errors = map_errors(model, some, samples, generator)
+            samples = [sample(x, model.entities) for x, *_ in counted]
+            errors = map_errors(model, some, samples)
         for rule, error, (_, support, instances, drawn) in zip(some, errors, counted, strict=True):
             found.append(JudgedRule(rule, support, instances, drawn, error))
         progress(len(found), len(rules))
@@ -132,14 +139,13 @@ def judge(
 
 @torch.no_grad()
 def map_errors(
-    model: Model, rules: Sequence[Rule], samples: Sequence[Tensor], generator: torch.Generator
+    model: Model, rules: Sequence[Rule], samples: Sequence[tuple[Tensor, Tensor]]
 ) -> list[float | None]:
-    """The error of each rule on its sample of entities; None without any."""
+    """The error of each rule on a ``sample`` of its own; None where that is empty."""
     device = model.entity.device
-    rule_of = torch.repeat_interleave(torch.tensor([len(sample) for sample in samples]))
-    entity = torch.cat([*samples, torch.empty(0, dtype=torch.int64)])
-    strangers = torch.randint(model.entities, (len(entity),), generator=generator).to(device)
-    start = model.entity[entity.to(device)]  # (B, numbers)
+    rule_of = torch.repeat_interleave(torch.tensor([len(entity) for entity, _ in samples]))
+    entity, strangers = (torch.cat(each).to(device) for each in zip(*samples, strict=True))
+    start = model.entity[entity]  # (B, numbers)
     first = torch.tensor([rule.body[0] for rule in rules])[rule_of]
     second = torch.tensor([rule.body[-1] for rule in rules])[rule_of]
     head = torch.tensor([rule.head for rule in rules])[rule_of].to(device)
@@ -156,8 +162,8 @@ def map_errors(
     sums = torch.zeros(2, len(rules), dtype=torch.float64)
     sums.index_add_(1, rule_of, torch.stack((missed, far)))
     return [
-        missed / max(far, 1e-30) if len(sample) else None
-        for missed, far, sample in zip(*sums.tolist(), samples, strict=True)
+        missed / max(far, 1e-30) if len(entity) else None
+        for missed, far, (entity, _) in zip(*sums.tolist(), samples, strict=True)
     ]
 
 
@@ -165,18 +171,26 @@ def involution_errors(
     model: Model, links: Links, relations: Sequence[int], *, progress: Progress = silent
 ) -> list[float | None]:
     """``M_r M_r x`` against x for each relation, as for a symmetric rule, on heads of its training facts."""
-    generator = torch.Generator().manual_seed(0)
     found: list[float | None] = []
     for start in range(0, len(relations), _RULES_AT_ONCE):
         rules = [Rule("symmetric", (r,), r) for r in relations[start : start + _RULES_AT_ONCE]]
-        samples = [_sample(links.facts(rule.head)[:, 0], generator) for rule in rules]
-        found += map_errors(model, rules, samples, generator)
+        samples = [sample(links.facts(rule.head)[:, 0], model.entities) for rule in rules]
+        found += map_errors(model, rules, samples)
         progress(len(found), len(relations))
     return found
 
 
-def _count(links: Links, rule: Rule, generator: torch.Generator) -> tuple[Tensor, int, int, bool]:
+def sample(entity: Tensor, entities: int) -> tuple[Tensor, Tensor]:
+    """Some of the entities, and as many random ones to compare with; the same whenever it is asked."""
+    generator = torch.Generator().manual_seed(0)
+    distinct = torch.unique(entity)
+    some = distinct[torch.randperm(len(distinct), generator=generator)[:SAMPLE]]
+    return some, torch.randint(entities, (len(some),), generator=generator)
+
+
+def _count(links: Links, rule: Rule) -> tuple[Tensor, int, int, bool]:
     """Where the body starts, support, instances, and whether they were drawn."""
+    generator = torch.Generator().manual_seed(0)
     if len(rule.body) == 1:
         facts = links.facts(rule.body[0])
         total = len(facts)
@@ -188,11 +202,6 @@ def _count(links: Links, rule: Rule, generator: torch.Generator) -> tuple[Tensor
     ends = (z, x) if rule.mirrored else (x, z)
     holds = links.known.contains(ends[0], torch.tensor(rule.head), ends[1])
     return x, int(holds.sum()), len(x), total > INSTANCES
-
-
-def _sample(entity: Tensor, generator: torch.Generator) -> Tensor:
-    distinct: Tensor = torch.unique(entity)
-    return distinct[torch.randperm(len(distinct), generator=generator)[:SAMPLE]]
 
 
 def _single_steps(links: Links, heads: Sequence[int]) -> list[Rule]:
