@@ -39,8 +39,8 @@ NEIGHBOURS = 256
 """Facts about one end of such a fact that are looked at."""
 BODIES = 10
 """Walks of two relations that are candidates for each head relation, the most frequent ones."""
-LEAST_SUPPORT = 2
-"""Facts that a rule must explain to be a candidate."""
+LEAST_SUPPORT = 3
+"""Pairs that body and head must both join."""
 INSTANCES = 10_000
 """Pairs joined by a body that confidence is counted on; beyond, it is estimated on so many drawn walks."""
 SAMPLE = 128
@@ -112,7 +112,7 @@ def find_rules(
 def candidates(links: Links, heads: Sequence[int] | None = None) -> list[Rule]:
     """Rules that the facts suggest, for these head relations or for all of them.
 
-    Of single steps all that explain two facts or more; of walks of two facts the most frequent ones
+    Of single steps all that explain a few facts; of walks of two facts the most frequent ones
     beside a sample of each head relation's facts.
     """
     wanted = range(links.relations) if heads is None else heads
