@@ -33,7 +33,7 @@ Fact = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one component, or all components of one geometry, add to the distance of the fact."""
+    """What one component, all of one geometry, or the biases add to the distance of the fact."""
 
     space: str
     """Such as ``Q9 #3``, counted from 1, or ``hyperbolic``."""
@@ -213,36 +213,36 @@ def _applied(found: JudgedRule, graph: KnowledgeGraph, ways: Sequence[list[Fact]
 def _contributions(
     model: Model, h: int, r: int, t: int
 ) -> tuple[list[Contribution], list[Contribution]]:
-    """By geometry, and component by component."""
+    """By geometry, with the biases if there are any, and component by component."""
     if not has_distance(model):
         return [], []
+    device = model.entity.device
     others = torch.randperm(model.entities, generator=torch.Generator().manual_seed(0))
-    others = others[others != t][:CANDIDATES].to(model.entity.device)
-    query, direction = model.entity[h : h + 1], torch.tensor([r], device=model.entity.device)
-    own = component_terms(model, query, direction, model.entity[t : t + 1])[0].cpu()  # (M,)
-    rest = component_terms(model, query, direction, model.entity[others]).cpu()  # (N, M)
-    if not isinstance(model, GoldE):
-        return [Contribution(model.config.space, float(own), _median(rest[:, 0]))], []
+    answers = torch.cat((torch.tensor([t]), others[others != t][:CANDIDATES])).to(device)
+    query, direction = torch.tensor([h], device=device), torch.tensor([r], device=device)
+    terms = component_terms(model, model.entity[query], direction, model.entity[answers])
     geometries, components, start = [], [], 0
-    for term in model.signature:
-        columns = slice(start, start + term.count)
-        geometries.append(
-            Contribution(
-                f"{term} {GEOMETRIES[term.letter].__name__.lower()}",
-                float(own[columns].sum()),
-                _median(rest[:, columns].sum(1)),
-            )
-        )
-        for i in range(term.count):
-            components.append(
-                Contribution(
-                    f"{term.letter}{term.dimension} #{i + 1}",
-                    float(own[start + i]),
-                    _median(rest[:, start + i]),
-                )
-            )
-        start += term.count
+    if isinstance(model, GoldE):
+        for term in model.signature:
+            columns = terms[:, start : start + term.count]
+            name = GEOMETRIES[term.letter].__name__.lower()
+            geometries.append(_contribution(f"{term} {name}", columns.sum(1)))
+            components += [
+                _contribution(f"{term.letter}{term.dimension} #{i}", column)
+                for i, column in enumerate(columns.unbind(1), 1)
+            ]
+            start += term.count
+    else:
+        geometries.append(_contribution(model.config.space, terms.sum(1)))
+    if model.config.bias:
+        scores = model.score(query, direction, answers)[0]
+        geometries.append(_contribution("biases", -scores - terms.sum(1)))
     return geometries, sorted(components, key=lambda one: -one.favour)
+
+
+def _contribution(space: str, values: Tensor) -> Contribution:
+    """From the values of the fact itself, first, and of others."""
+    return Contribution(space, float(values[0]), _median(values[1:]))
 
 
 class _Search:

@@ -159,7 +159,7 @@ def _print_applied(found: Explanation, top: int) -> None:
             ["rule, and facts that fulfil it", "confidence", "of", "error"],
             (
                 [
-                    f"{rule.words}\n  {_because(rule.because, rule.ways)}",
+                    f"{rule.words}\n{_because(rule.because, rule.ways)}",
                     f"{rule.confidence:.3f}",
                     _instances(rule.instances, rule.drawn),
                     _error(rule.error),
@@ -211,7 +211,7 @@ def _print_components(
 
 
 def _because(facts: Sequence[Fact], ways: int) -> str:
-    text = "; ".join(map(_sentence, facts))
+    text = "\n".join(f"  {_sentence(fact)}" for fact in facts)
     return text if ways == 1 else f"{text} ({ways - 1} more)"
 
 
