@@ -32,7 +32,7 @@ from golde.data.graph import KnowledgeGraph
 from golde.data.vocabulary import Vocabulary
 from golde.models import GoldE
 
-ENTITIES, TYPES, FACTS = 200_000, 100, 1_000_000
+ENTITIES, TYPES, EACH = 200_000, 100, 1_080  # facts of a relation, a few of them repeated
 BASE, INVERSE, COMPOSED = 500, 200, 300
 SIGNATURE, TOLD, EXPLAINED = "P8x8 Q9x8", 0.8, 20
 
@@ -40,16 +40,16 @@ SIGNATURE, TOLD, EXPLAINED = "P8x8 Q9x8", 0.8, 20
 def planted_graph(seed: int) -> tuple[KnowledgeGraph, set[Rule]]:
     """About a million facts, and the rules that most of them follow."""
     rng = np.random.default_rng(seed)
-    size, each = ENTITIES // TYPES, FACTS // (BASE + INVERSE + COMPOSED)
+    size = ENTITIES // TYPES
     kinds = rng.integers(TYPES, size=(BASE, 2))
 
     def entities(kind: int) -> Any:
         """Squaring makes some of a type far more frequent than others."""
-        return kind * size + (rng.random(each) ** 2 * size).astype(np.int64)
+        return kind * size + (rng.random(EACH) ** 2 * size).astype(np.int64)
 
     def some(pairs: Any) -> Any:
         chosen = rng.permutation(np.unique(pairs, axis=0))
-        return chosen[: max(1, int(TOLD * min(len(chosen), each / TOLD)))]
+        return chosen[: max(1, int(TOLD * min(len(chosen), EACH / TOLD)))]
 
     base = [np.stack((entities(a), entities(b)), 1) for a, b in kinds]
     told, rules = [*base], set[Rule]()

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from golde.analysis.relation_geometry import RelationGeometry
 
 RELATIONS_SHOWN = 30
-OVERVIEW = ("curvature", "boost", "stretch", "angles")
-"""Columns, as far as the space has them."""
+OVERVIEW = ("curvature", "scale", "boost", "stretch")
+"""Columns of medians, as far as the space has them."""
 
 
 def register(app: typer.Typer) -> None:
@@ -64,22 +64,23 @@ def geometry(
 def _print_overview(found: Sequence[RelationGeometry]) -> None:
     columns = [name for name in OVERVIEW if len(found[0].pooled(name))]
     say_table(
-        ["relation", "facts", *columns, "involution"],
+        ["relation", "facts", *columns, "angles", "involution"],
         (
             [
                 one.relation,
                 f"{one.facts:,}",
                 *(f"{one.pooled(name).quantile(0.5):.2f}" for name in columns),
+                _quartiles(one),
                 _error(one.involution_error),
             ]
             for one in found[:RELATIONS_SHOWN]
         ),
-        "<>" + ">" * len(columns) + ">",
+        "<>" + ">" * len(columns) + ">>",
     )
     if len(found) > RELATIONS_SHOWN:
         say(f"… and {len(found) - RELATIONS_SHOWN} more; --json has them all.\n")
-    say("Medians over the components of a relation", style="dim")
-    _print_key(found[0], [*columns, "involution"])
+    say("Medians over the components of a relation, of angles the middle half:", style="dim")
+    _print_key(found[0], [*columns, "angles", "involution"])
 
 
 def _print_relation(one: RelationGeometry) -> None:
@@ -101,7 +102,7 @@ def _print_relation(one: RelationGeometry) -> None:
         ),
         "<<>>>",
     )
-    _print_key(one, [name for group in one.groups for name in group.figures()])
+    _print_key(one, [*(name for group in one.groups for name in group.figures()), "involution"])
 
 
 KEY = {
@@ -110,7 +111,7 @@ KEY = {
     "boost": "‖b‖: it moves the origin by √β·asinh ‖b‖",
     "stretch": "longest over shortest semi-axis of an ellipsoid; 1 is a sphere",
     "weights": "p of the ellipsoid Σ p x² = c",
-    "angles": "of the rotations, in degrees; 180 is a reflection",
+    "angles": "of the rotations, in degrees; 0 and 180 alone undo themselves",
     "involution": "error of applying the map twice: 0 leads back, 1 is as far as random",
 }
 
@@ -121,6 +122,11 @@ def _print_key(one: RelationGeometry, shown: Sequence[str]) -> None:
             say(f"{name:<11} {text}", style="dim")
     signs = ", ".join(f"{group.term} {_signs(group.determinant.tolist())}" for group in one.groups)
     say(f"{'determinant':<11} {signs}, by the number of reflections", style="dim")
+
+
+def _quartiles(one: RelationGeometry) -> str:
+    low, high = (one.pooled("angles").quantile(share) for share in (0.25, 0.75))
+    return f"{low:.0f}–{high:.0f}"
 
 
 def _signs(determinants: Sequence[float]) -> str:
