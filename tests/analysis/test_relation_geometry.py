@@ -103,8 +103,7 @@ def test_all_relations_are_described_also_one_without_facts() -> None:
     found = relation_geometry(model(), GRAPH)
     assert [one.relation for one in found] == ["r", "s", "unseen"]
     assert found[2].facts == 0
-    assert found[2].involution_error is None
-    assert found[0].involution_error is not None
+    assert all(one.involution_error > 0 for one in found)
     brief, whole = (found[0].as_dict(components=full) for full in (False, True))
     assert set(brief["groups"][1]["curvature"]) == {"min", "median", "max"}
     assert len(whole["groups"][1]["curvature"]["components"]) == 2

@@ -161,8 +161,6 @@ def test_an_involution_has_no_error_and_others_have(signature: str) -> None:
         with torch.no_grad():
             group.b[0] = 0
     exact, other = involution_errors(model, Links(graph), [0, 1])
-    assert exact is not None
-    assert other is not None
     assert exact < 1e-4
     assert other > 0.2
 

@@ -66,7 +66,7 @@ class RelationGeometry:
     facts: int
     """In train."""
     groups: list[GroupGeometry]
-    involution_error: float | None
+    involution_error: float
     """How far applying the map twice leads from the start: 0 for an involution; see ``rules``."""
 
     def pooled(self, name: str) -> Tensor:

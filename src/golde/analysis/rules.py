@@ -167,16 +167,22 @@ def map_errors(
     ]
 
 
-def involution_errors(
-    model: Model, links: Links, relations: Sequence[int], *, progress: Progress = silent
-) -> list[float | None]:
-    """``M_r M_r x`` against x for each relation, as for a symmetric rule, on heads of its training facts."""
-    found: list[float | None] = []
+def involution_errors(model: Model, links: Links, relations: Sequence[int]) -> list[float]:
+    """``M_r M_r x`` against x for each relation, as for a symmetric rule.
+
+    On heads of its training facts, or on any entities where it has none.
+    """
+
+    def heads(relation: int) -> Tensor:
+        facts = links.facts(relation)
+        return facts[:, 0] if len(facts) else torch.arange(model.entities)
+
+    found: list[float] = []
     for start in range(0, len(relations), _RULES_AT_ONCE):
         rules = [Rule("symmetric", (r,), r) for r in relations[start : start + _RULES_AT_ONCE]]
-        samples = [sample(links.facts(rule.head)[:, 0], model.entities) for rule in rules]
-        found += map_errors(model, rules, samples)
-        progress(len(found), len(relations))
+        samples = [sample(heads(rule.head), model.entities) for rule in rules]
+        errors = map_errors(model, rules, samples)
+        found += [error for error in errors if error is not None]  # all: no sample is empty
     return found
 
 

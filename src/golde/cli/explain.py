@@ -116,11 +116,12 @@ def _print_rules(found: Sequence[JudgedRule], names: Sequence[str]) -> None:
         )
     if len(found) > RULES_SHOWN:
         say(f"… and {len(found) - RULES_SHOWN} more; --json has them all.")
-    for line in (
-        *RULES_KEY,
-        f"Left out: confidence below {LEAST_CONFIDENCE:g}, or error above {MOST_ERROR:g}.",
-    ):
+    for line in RULES_KEY if found else ():
         say(line, style="dim")
+    say(
+        f"Left out: confidence below {LEAST_CONFIDENCE:g}, or error above {MOST_ERROR:g}.",
+        style="dim",
+    )
 
 
 def _print(found: Explanation, top: int) -> None:

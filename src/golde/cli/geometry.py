@@ -71,7 +71,7 @@ def _print_overview(found: Sequence[RelationGeometry]) -> None:
                 f"{one.facts:,}",
                 *(f"{one.pooled(name).quantile(0.5):.2f}" for name in columns),
                 _quartiles(one),
-                _error(one.involution_error),
+                f"{one.involution_error:.2f}",
             ]
             for one in found[:RELATIONS_SHOWN]
         ),
@@ -85,7 +85,7 @@ def _print_overview(found: Sequence[RelationGeometry]) -> None:
 
 def _print_relation(one: RelationGeometry) -> None:
     say(one.relation, style="bold")
-    involution = _error(one.involution_error)
+    involution = f"{one.involution_error:.3f}"
     say_points([("training facts", f"{one.facts:,}"), ("involution error", involution)])
     say()
     say_table(
@@ -132,7 +132,3 @@ def _quartiles(one: RelationGeometry) -> str:
 def _signs(determinants: Sequence[float]) -> str:
     both = len(set(determinants)) > 1
     return "±1" if both else f"{int(determinants[0]):+d}"
-
-
-def _error(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
