@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from planted import planted
+from learned import planted
 
 from golde.analysis.explain import Explanation, explain
 from golde.config import ModelConfig

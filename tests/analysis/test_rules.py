@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 import torch
-from planted import planted
+from learned import planted
 
 from golde.analysis import rules
 from golde.analysis.components import component_terms
