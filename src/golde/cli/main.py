@@ -14,7 +14,19 @@ import typer
 from typer.core import TyperGroup
 
 from golde._version import __version__
-from golde.cli import ask, bench, data, demo, evaluate, explain, geometry, report, runs, train
+from golde.cli import (
+    advise,
+    ask,
+    bench,
+    data,
+    demo,
+    evaluate,
+    explain,
+    geometry,
+    report,
+    runs,
+    train,
+)
 from golde.cli.output import complain
 from golde.errors import GoldeError
 
@@ -84,7 +96,19 @@ def _options(
     pass
 
 
-for _module in (demo, train, evaluate, ask, explain, geometry, runs, data, bench, report):
+for _module in (
+    demo,
+    advise,
+    train,
+    evaluate,
+    ask,
+    explain,
+    geometry,
+    runs,
+    data,
+    bench,
+    report,
+):
     _module.register(app)
 
 
