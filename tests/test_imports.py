@@ -30,7 +30,7 @@ ARROWS: dict[str, set[str]] = {
     "benchmark": {"training"},
     "interop": {"training"},
     "api": {"training", "inference"},
-    "report": {"benchmark", "inference", "words"},
+    "report": {"analysis", "benchmark", "inference", "words"},
 }
 """Who may import whom, beside what those may import themselves. ``cli`` and the package may import all."""
 

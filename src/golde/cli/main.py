@@ -22,6 +22,8 @@ from golde.cli import (
     data,
     demo,
     evaluate,
+    explain,
+    geometry,
     report,
     runs,
     train,
@@ -95,7 +97,20 @@ def _options(
     pass
 
 
-for _module in (demo, advise, train, evaluate, compare, ask, runs, data, bench, report):
+for _module in (
+    demo,
+    advise,
+    train,
+    evaluate,
+    compare,
+    ask,
+    explain,
+    geometry,
+    runs,
+    data,
+    bench,
+    report,
+):
     _module.register(app)
 
 
