@@ -25,15 +25,26 @@ class Known(StrEnum):
     mark = "mark"
 
 
+class Links(StrEnum):
+    nt = "nt"
+    neo4j = "neo4j"
+
+
 OutFile = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write to a .tsv or .parquet file.")
 ]
+
+COMPLETIONS = """\b
+Example: golde complete runs/world --top 1000 --out missing.tsv
+  golde complete runs/world --out links.nt --base https://example.org/
+  golde complete runs/world --out links.csv --format neo4j
+"""
 
 
 def register(app: typer.Typer) -> None:
     example = 'Example: golde predict runs/world --head Latvia --relation "uses currency"'
     app.command(epilog=example)(predict)
-    app.command(epilog="Example: golde complete runs/world --top 1000 --out missing.tsv")(complete)
+    app.command(epilog=COMPLETIONS)(complete)
     app.command(epilog="Example: golde score runs/world claims.tsv")(score)
 
 
@@ -113,12 +124,27 @@ def complete(
         float | None,
         typer.Option(metavar="P", help="Leave out what is less probable (of a calibrated run)."),
     ] = None,
-    out: OutFile = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="A .tsv, .parquet, .nt or Neo4j .csv file."),
+    ] = None,
+    format: Annotated[
+        Links | None,
+        typer.Option(help="For a graph store: N-Triples, or a CSV for Neo4j to import."),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IRI", help="In N-Triples, what names that are no IRIs are put after."
+        ),
+    ] = None,
     device: options.OnDevice = options.Device.auto,
     json: options.Json = False,
 ) -> None:
     """Find the most plausible facts that are missing from the graph."""
-    _check_table(out)
+    links = _links(format, out, base)
+    if links is None:
+        _check_table(out)
     opened = _open(run, device)
     with bar("searching") as progress:
         found = opened.complete(
@@ -128,7 +154,16 @@ def complete(
             min_probability=min_probability,
             progress=progress,
         )
-    _deliver(opened, found, out, json)
+    if links is None or out is None:
+        _deliver(opened, found, out, json)
+        return
+    from golde.inference.links import BASE, write_links
+
+    write_links(out, found, links.value, base or BASE)
+    if json:
+        say_json([asdict(fact) for fact in found])
+    else:
+        _say_written(out, len(found), "links")
 
 
 def score(
@@ -183,6 +218,25 @@ def _deliver(run: OpenedRun, facts: Sequence[Prediction], out: Path | None, json
             say_table(headings, rows, "<<<>")
         else:
             say_table([*headings, "probability"], rows, "<<<>>")
+
+
+def _links(format: Links | None, out: Path | None, base: str | None) -> Links | None:
+    """How links go to a graph store: as asked for, or as the file is named; None if they are a table."""
+    if format is None and out is not None:
+        format = {".nt": Links.nt, ".csv": Links.neo4j}.get(out.suffix.lower())
+    if base is not None:
+        from golde.inference.links import checked_base
+
+        if format is not Links.nt:
+            raise GoldeError("--base is for N-Triples: give --out FILE.nt as well, or leave it out")
+        checked_base(base)
+    if format is None:
+        return None
+    if out is None:
+        raise GoldeError(f"--format {format.value} goes to a file: give --out FILE")
+    if not out.parent.is_dir():
+        raise GoldeError(f"{out}: there is no folder {out.parent}; make it first")
+    return format
 
 
 def _check_table(path: Path | None, *sources: Path | None) -> None:

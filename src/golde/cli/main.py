@@ -14,7 +14,21 @@ import typer
 from typer.core import TyperGroup
 
 from golde._version import __version__
-from golde.cli import ask, bench, calibrate, data, demo, evaluate, report, runs, train
+from golde.cli import (
+    advise,
+    ask,
+    bench,
+    calibrate,
+    compare,
+    data,
+    demo,
+    evaluate,
+    explain,
+    geometry,
+    report,
+    runs,
+    train,
+)
 from golde.cli.output import complain
 from golde.errors import GoldeError
 
@@ -84,7 +98,21 @@ def _options(
     pass
 
 
-for _module in (demo, train, evaluate, ask, calibrate, runs, data, bench, report):
+for _module in (
+    demo,
+    advise,
+    train,
+    evaluate,
+    compare,
+    ask,
+    calibrate,
+    explain,
+    geometry,
+    runs,
+    data,
+    bench,
+    report,
+):
     _module.register(app)
 
 

@@ -13,8 +13,10 @@ from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError, RunError
 from golde.evaluation.classification import Classification, classification
-from golde.evaluation.evaluate import Evaluation, evaluate
+from golde.evaluation.evaluate import Evaluation, evaluate, figures_of
 from golde.evaluation.metrics import HITS
+from golde.evaluation.protocol import Protocol
+from golde.evaluation.ranking import Ranks, both_sides
 from golde.inference.calibrate import calibrate
 from golde.inference.calibration import Calibration, Judged
 from golde.inference.complete import complete
@@ -24,6 +26,7 @@ from golde.inference.queries import Prediction, Query
 from golde.models import Model
 from golde.progress import Progress, silent
 from golde.runs import RunFolder
+from golde.runs.card import refresh_card
 from golde.runs.environment import environment
 
 
@@ -83,6 +86,27 @@ class Run:
         """
         machine = environment(self.model.entity.device)
         self.folder.save_metrics(found.protocol.key, {**found.as_dict(), "environment": machine})
+        self.store_ranks(found)
+        refresh_card(self.folder)
+
+    def store_ranks(self, found: Evaluation) -> None:
+        """Keep the ranks behind figures, so that they need not be found again to be compared."""
+        ranks = torch.stack([found.ranks.better, found.ranks.ties, found.ranks.candidates])
+        self.folder.save_ranks(found.protocol.key, ranks)
+
+    def kept_evaluation(self, split: str = "test", *, bootstrap: int = 1000) -> Evaluation | None:
+        """The figures of a split under the standard protocol from ranks kept in the run folder.
+
+        None where there are none, or where they are not those behind the figures of ``metrics.json``.
+        """
+        triples = self.graph.split(split)
+        figures, kept = self.folder.metrics().get(split), self.folder.ranks(split)
+        if figures is None or kept is None or kept.shape != (3, 2 * len(triples)):
+            return None
+        ranks = Ranks(*both_sides(triples, len(self.graph.relations)), *kept)
+        protocol = Protocol.of(self.graph, split, triples, resamples=bootstrap)
+        found = figures_of(ranks, self.graph, protocol)
+        return found if found.mrr == figures["metrics"]["both"]["mrr"] else None
 
     def predict(
         self,

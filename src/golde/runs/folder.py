@@ -5,9 +5,11 @@ run.json             format version, data digest and counts, versions, hardware,
 vocabulary.json      names of entities and relations, in id order
 graph.safetensors    the facts of each split, as ids
 model.safetensors    the parameters chosen on validation
+ranks.safetensors    the ranks behind figures of metrics.json, to compare runs fact by fact
 metrics.json         figures with their protocol, one entry per evaluated split or sample of it
 calibration.json     maps from scores to probabilities, and the digest of the model they were fitted to
 log.jsonl            one line per logged or validated step
+MODEL_CARD.md        what the model is, for people: see ``golde.runs.card``
 checkpoint.safetensors   parameters, optimiser state and progress, while training is under way
 run.lock             locked by the one process that trains here; removed when it ends
 """
@@ -50,9 +52,11 @@ _WRITTEN_FIRST = ("vocabulary.json", "graph.safetensors", "config.toml", "run.js
 _FILES = (
     *_WRITTEN_FIRST,
     "model.safetensors",
+    "ranks.safetensors",
     "metrics.json",
     "calibration.json",
     "log.jsonl",
+    "MODEL_CARD.md",
     "checkpoint.safetensors",
     _LOCK,
 )
@@ -213,6 +217,22 @@ class RunFolder:
                 file.write(json.dumps(entry) + "\n")
         except OSError as error:
             raise RunError(f"{self.log}: cannot be written: {error}") from None
+
+    def save_ranks(self, key: str, ranks: Tensor) -> None:
+        """Keep the ranks behind the figures of a key: rows better, ties and candidates, (3, 2n)."""
+        path = self.path / "ranks.safetensors"
+        write_tensors(path, {**self._kept_ranks(), key: ranks.to(torch.int32)})
+
+    def ranks(self, key: str) -> Tensor | None:
+        """The ranks kept under a key, if there are any that can be read."""
+        ranks = self._kept_ranks().get(key)
+        return None if ranks is None else ranks.long()
+
+    def _kept_ranks(self) -> dict[str, Tensor]:
+        try:
+            return read_tensors(self.path / "ranks.safetensors")[0]
+        except RunError:  # missing or damaged: they can be found again
+            return {}
 
     def save_metrics(self, key: str, figures: dict[str, Any]) -> None:
         """Store figures under the key of their protocol, beside those already there."""
