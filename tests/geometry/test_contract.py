@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from golde.geometry import GEOMETRIES, ScaledHyperbolic, Term
+from golde.geometry import GEOMETRIES, Grouping, ScaledHyperbolic, Term
 from golde.kernels import paired, pairwise, pairwise_reference
 from oracles import ask, distances, normal, randomised
 
@@ -154,3 +154,35 @@ def test_head_queries_go_through_the_inverse(letter: str, K: int, M: int, reflec
     torch.testing.assert_close(forward, back, rtol=1e-8, atol=1e-8)
     maps = group.maps(torch.arange(RELATIONS))
     torch.testing.assert_close(tuple(group.inverse(group.inverse(maps))), tuple(maps))
+
+
+@contract
+@shapes
+@dtypes
+def test_transport_leads_to_where_the_distance_is_zero(
+    letter: str, K: int, M: int, dtype: torch.dtype
+) -> None:
+    """In stored coordinates: ``d(G h, transport h) = 0``, and the inverse leads back to h."""
+    group = build(letter, K, M, dtype)
+    maps, groups = group.maps(torch.arange(RELATIONS)), Grouping(torch.arange(6) % 3, 3, K)
+    heads = normal(6, M, K, seed=11).to(dtype)
+    heads[0] = 0
+    moved = group.transport(heads, maps, groups)
+    distance = paired(group.query(heads, maps, groups), group.candidate(moved), group.finish, 1)
+    root = torch.finfo(dtype).eps ** 0.5
+    assert (distance <= M * (50 * root + 1e-4)).all()  # the floor grows with β and the norms
+    back = group.transport(moved, group.inverse(maps), groups)
+    torch.testing.assert_close(back, heads, rtol=50 * root**2, atol=100 * root**2)
+
+
+@contract
+def test_transport_has_finite_gradients_and_bounded_norms(letter: str) -> None:
+    """Far out too, where hyperbolic coordinates themselves overflow."""
+    group = build(letter, 3, 2, torch.float32)
+    heads = (100 * normal(4, 2, 3, seed=12)).float().requires_grad_()
+    groups = Grouping(torch.arange(4) % 3, 3, 3)
+    moved = group.transport(heads, group.maps(torch.arange(RELATIONS)), groups)
+    moved.sum().backward()
+    assert moved.isfinite().all()
+    assert heads.grad is not None
+    assert heads.grad.isfinite().all()

@@ -24,6 +24,18 @@ def matrices(count: int, dimension: int, reflections: Any, block: int | None = N
     return randomised(rotation, seed=0).matrices(torch.arange(2)).detach()
 
 
+@pytest.mark.parametrize("K", [1, 3])
+def test_hyperbolic_transport_is_the_matrix_between_exp_and_log(K: int) -> None:
+    """Against the whole matrix of Proposition 3.4, each relation with its own β."""
+    group = randomised(Hyperbolic(K + 1, 2, 2), seed=4)
+    maps, heads = group.maps(torch.arange(2)), normal(2, 2, K, seed=5)
+    moved = group.transport(heads, maps, Grouping(torch.arange(2), 2, K))
+    for r in range(2):
+        for m in range(2):
+            G = block_one(maps.Q[r, m]) @ boost_matrix(maps.b[r, m])
+            torch.testing.assert_close(moved[r, m], tangent_map(G, heads[r, m], maps.beta[r, m]))
+
+
 @pytest.mark.parametrize("K", [1, 2, 3, 4])
 @pytest.mark.parametrize("reflections", CHOICES)
 def test_the_count_decides_the_determinant_of_each_component(reflections: str, K: int) -> None:

@@ -16,6 +16,7 @@ from golde.kernels.triton.support import KNOWN
 from golde.models import GoldE, Model
 from golde.models import build as build_model
 from golde.models.presets import PRESETS, preset
+from golde.models.vectors import InnerProduct
 from oracles import normal, randomised
 
 ENTITIES, RELATIONS = 6, 2
@@ -117,6 +118,40 @@ def test_without_reciprocals_both_directions_give_one_score(name: str) -> None:
             for direction in (relation, relation + RELATIONS)
         )
         torch.testing.assert_close(tails, heads.T, rtol=1e-9, atol=1e-9)
+
+
+@everything
+@both_directions
+def test_points_are_scored_as_entities_are(name: str, reciprocal: bool) -> None:
+    """All but the query's own bias, which no order of answers depends on."""
+    model = randomised(build(SHIPPED[name], reciprocal=reciprocal), seed=2, scale=0.3)
+    entity, direction = all_queries()
+    of_entities, of_points = (
+        model.score(entity, direction),
+        model.score_points(model.entity[entity], direction),
+    )
+    if not model.config.bias:
+        torch.testing.assert_close(of_points, of_entities)
+    apart = of_entities - of_points
+    torch.testing.assert_close(apart, apart[:, :1].expand_as(apart))
+
+
+@everything
+@both_directions
+def test_transport_is_the_best_answer(name: str, reciprocal: bool) -> None:
+    """No distance is left; of an inner product, no other row of its length has a higher one."""
+    model = randomised(build(SHIPPED[name], reciprocal=reciprocal), seed=2, scale=0.3)
+    entity, direction = all_queries()
+    rows = model.entity[entity]
+    moved, queries = model.transport(rows, direction), model.queries(rows, direction)
+    score = model._score_own(queries, model.candidates(moved))
+    if isinstance(model, InnerProduct):
+        torch.testing.assert_close(score, queries.norm(dim=1) * moved.norm(dim=1))
+    else:
+        assert (score.abs() < 2e-3).all()
+    if not reciprocal and not isinstance(model, InnerProduct):
+        back = (direction + RELATIONS) % (2 * RELATIONS)
+        torch.testing.assert_close(model.transport(moved, back), rows)
 
 
 @both_directions

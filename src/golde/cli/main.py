@@ -14,7 +14,22 @@ import typer
 from typer.core import TyperGroup
 
 from golde._version import __version__
-from golde.cli import ask, bench, data, demo, evaluate, report, runs, train, tune
+from golde.cli import (
+    advise,
+    ask,
+    bench,
+    calibrate,
+    compare,
+    data,
+    demo,
+    evaluate,
+    explain,
+    geometry,
+    report,
+    runs,
+    train,
+    tune,
+)
 from golde.cli.output import complain
 from golde.errors import GoldeError
 
@@ -84,7 +99,22 @@ def _options(
     pass
 
 
-for _module in (demo, train, evaluate, ask, runs, data, bench, report, tune):
+for _module in (
+    demo,
+    advise,
+    train,
+    tune,
+    evaluate,
+    compare,
+    ask,
+    calibrate,
+    explain,
+    geometry,
+    runs,
+    data,
+    bench,
+    report,
+):
     _module.register(app)
 
 

@@ -33,5 +33,8 @@ class Geometry(Protocol):
     def query(self, head: Tensor, maps: Any, groups: Grouping) -> Core:
         """The transformed heads (B, M, K) as the query side of the distance."""
 
+    def transport(self, head: Tensor, maps: Any, groups: Grouping) -> Tensor:
+        """The transformed heads (B, M, K) in the coordinates that entities are stored in."""
+
     def candidate(self, entity: Tensor) -> Core:
         """Entities (N, M, K) as the candidate side; free of the relation."""

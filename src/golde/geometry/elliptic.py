@@ -58,6 +58,11 @@ class Elliptic(nn.Module):
         return Core(torch.cat((-2 * px, p, xx), -1), ())
 
     @staticmethod
+    def transport(head: Tensor, maps: EllipticMap, groups: Grouping) -> Tensor:
+        """``G e_h``; head (B, M, K)."""
+        return groups.apply(maps.G, head)
+
+    @staticmethod
     def candidate(entity: Tensor) -> Core:
         """Core ``[y, y∘y, 1]``; with a query's it multiplies out to Eq. 10 squared; entity (N, M, K)."""
         y = entity.transpose(0, 1)

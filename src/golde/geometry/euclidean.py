@@ -51,6 +51,11 @@ class Euclidean(nn.Module):
         return Core(torch.cat((-2 * x, torch.ones_like(xx), xx), -1), ())
 
     @staticmethod
+    def transport(head: Tensor, maps: EuclideanMap, groups: Grouping) -> Tensor:
+        """``G e_h``; head (B, M, K)."""
+        return groups.apply(maps.G, head)
+
+    @staticmethod
     def candidate(entity: Tensor) -> Core:
         """Core ``[y, ⟨y,y⟩, 1]``; with a query's it multiplies out to ``‖x − y‖²``; entity (N, M, K)."""
         y = entity.transpose(0, 1)

@@ -79,6 +79,13 @@ class Hyperbolic(nn.Module):
         return Core(core, (root.transpose(0, 1), a))
 
     @staticmethod
+    def transport(head: Tensor, maps: HyperbolicMap, groups: Grouping) -> Tensor:
+        """``log ∘ G ∘ exp = √β a · z/‖z‖``, the tangent vector of the moved point; head (B, M, K)."""
+        core, (root, a) = Hyperbolic.query(head, maps, groups)
+        moved = -core[..., :-1] * (root * a / core[..., -1]).unsqueeze(-1)  # (M, B, K)
+        return moved.transpose(0, 1)
+
+    @staticmethod
     def candidate(entity: Tensor) -> Core:
         """Core ``[e, ‖e‖]`` of the raw tangent vector, scalar ‖e‖; entity (N, M, K)."""
         e = entity.transpose(0, 1)
@@ -100,6 +107,11 @@ class ScaledHyperbolic(Hyperbolic):
         unit = maps._replace(beta=torch.ones_like(maps.beta))
         vector, (_, a) = Hyperbolic.query(head, unit, groups)
         return Core(vector, (groups.rows(maps.beta.sqrt()).transpose(0, 1), a))
+
+    @staticmethod
+    def transport(head: Tensor, maps: HyperbolicMap, groups: Grouping) -> Tensor:
+        unit = maps._replace(beta=torch.ones_like(maps.beta))
+        return Hyperbolic.transport(head, unit, groups)
 
 
 def exp_map(x: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -62,6 +62,10 @@ class Model(nn.Module, ABC):
         """The candidate side of rows (N, numbers); it does not depend on the relation."""
 
     @abstractmethod
+    def transport(self, rows: Tensor, direction: Tensor) -> Tensor:
+        """Where a direction leads rows (B, numbers) to, in the coordinates that entities are stored in."""
+
+    @abstractmethod
     def _score_all(self, queries: Side, candidates: Side) -> Tensor:
         """Every query with every candidate, (B, N), without biases."""
 
@@ -90,6 +94,19 @@ class Model(nn.Module, ABC):
         """Scores of every candidate (all entities when none are given) for every query, (B, N)."""
         rows = self.entity if candidates is None else gather(self.entity, candidates)
         return self._score_against(entity, direction, candidates, self.candidates(rows))
+
+    def score_points(self, rows: Tensor, direction: Tensor) -> Tensor:
+        """Scores of all entities for queries about points (B, numbers) that need not be entities, (B, E).
+
+        A point has no bias as a query; that of each answer counts.
+        """
+        scores = self._score_all(self.queries(rows, direction), self.candidates(self.entity))
+        if not self.config.bias:
+            return scores
+        if self.config.reciprocal:
+            return scores + self.answer_bias
+        asks_tails = (direction < self.relations).unsqueeze(1)
+        return scores + torch.where(asks_tails, self.answer_bias, self.query_bias)
 
     def scorer(self) -> Callable[[Tensor, Tensor, int, int], Tensor]:
         """Scores against candidates ``start..stop``, as ranking asks for them.

@@ -83,6 +83,17 @@ class GoldE(Model):
                 cores.append(group.query(head, maps, tiles[group.numbers]))
         return cores
 
+    def transport(self, rows: Tensor, direction: Tensor) -> Tensor:
+        """``log ∘ G_d ∘ exp`` of rows in every component: the entity at distance 0 from each query."""
+        directions, which = torch.unique(direction, return_inverse=True)
+        moved = []
+        with torch.autocast(rows.device.type, enabled=False):
+            for group, head in zip(self.geometries, self._split(rows), strict=True):
+                tiles = Grouping(which, len(directions), group.numbers)
+                maps = self._directed_maps(group, directions)
+                moved.append(group.transport(head, maps, tiles).flatten(1))
+        return torch.cat(moved, 1)
+
     def candidates(self, rows: Tensor) -> list[Core]:
         """The candidate side of every group, rows (N, numbers); it does not depend on the relation."""
         return [

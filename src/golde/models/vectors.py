@@ -53,6 +53,10 @@ class VectorModel(Model):
         """The moved entities, (B, numbers)."""
         return self.moved(rows, self.relation_rows(direction))
 
+    def transport(self, rows: Tensor, direction: Tensor) -> Tensor:
+        """The moved entities: at distance 0, or of the highest inner product for their length."""
+        return self.queries(rows, direction)
+
     def candidates(self, rows: Tensor) -> Tensor:
         """The rows themselves."""
         return rows
