@@ -68,7 +68,9 @@ def described(record: dict[str, Any]) -> list[tuple[str, str]]:
         sweeps = f"{record['sweeps']} sweep{'s' * (record['sweeps'] != 1)}"
         entities += f", {new - adrift:,} placed by their neighbours in {sweeps}"
     if adrift:
-        shown = ", ".join(record["adrift_names"]) + (" …" if adrift > len(record["adrift_names"]) else "")
+        shown = ", ".join(record["adrift_names"]) + (
+            " …" if adrift > len(record["adrift_names"]) else ""
+        )
         entities += f"\n{adrift:,} without a way to a known entity start at the mean: {shown}"
     points.append(("entities", entities))
     if record["steps"]:

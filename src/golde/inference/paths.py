@@ -1,9 +1,10 @@
 """Answers several hops away: ``e ─d₁→ ? ─d₂→ … ─d_L→ answer``.
 
-Composed maps: ``s(answer) = score(log ∘ G_{d_{L−1}} ∘ exp ∘ … ∘ log ∘ G_{d₁} ∘ exp (e), d_L, answer)``, with no
-entity in between. Beam: the most probable entities after every hop, a hop's probability being the softmax
-of its scores over all entities; an answer's score is the log of its probability summed over the entities
-kept before it, and its explanation the most probable path.
+Composed maps: the row of e is led along every hop but the last, ``log ∘ G_d ∘ exp`` one after the other
+with no entity in between, and what it has become is scored against all entities by the last hop. Beam: the
+most probable entities are kept after every hop, a hop's probability being the softmax of its scores over
+all entities; an answer's score is the log of its probability summed over the entities kept before it, and
+its explanation the most probable path.
 """
 
 from __future__ import annotations
@@ -45,8 +46,7 @@ def parse_path(text: str, graph: KnowledgeGraph) -> list[int]:
                 at = end
                 break
         else:
-            name = parts[at].strip().removeprefix(BACKWARDS[0]).removesuffix(BACKWARDS[1])
-            raise GoldeError(f"--path {text!r}: {_unknown(name, graph)}; write relations as r1,^r2")
+            raise _unknown_hop(text, parts[at].strip(), graph)
     return directions
 
 
@@ -160,9 +160,8 @@ def _direction(name: str, graph: KnowledgeGraph) -> int | None:
     return None
 
 
-def _unknown(name: str, graph: KnowledgeGraph) -> str:
-    try:
-        graph.relations.id(name)
-    except GoldeError as error:
-        return str(error)
-    raise AssertionError(name)
+def _unknown_hop(text: str, name: str, graph: KnowledgeGraph) -> GoldeError:
+    bare = name.removeprefix(BACKWARDS[0])
+    near = ", ".join(map(repr, graph.relations.closest(bare.removesuffix(BACKWARDS[1]), 3)))
+    hint = f"did you mean {near}?" if near else "write relations as r1,^r2"
+    return GoldeError(f"path {text!r}: unknown relation {bare!r}; {hint}")

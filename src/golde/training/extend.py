@@ -38,6 +38,7 @@ from golde.training.step import step_loss
 PASSES, FEWEST_STEPS = 20, 100
 """Local steps unless told otherwise: as many as ask every new fact so often, and so many at least."""
 
+_TRAIN_AGAIN = "a new relation has no map: leave its facts out, or train again with them"
 _ROWS_AT_ONCE = 1 << 14  # rows transported at a time
 _NAMES_KEPT = 10  # of entities without a way to a known one
 
@@ -271,7 +272,10 @@ def _read_file(
     if strange.any():
         row = int(strange.argmax())
         name = next(index.relations.names(int(file.triples[row, 1])))
-        raise fact_error(file, row, index, _unknown(relations, name), _TRAIN_AGAIN)
+        try:
+            relations.id(name)
+        except GoldeError as error:
+            raise fact_error(file, row, index, str(error), _TRAIN_AGAIN) from None
     return file.triples, tuple(file.notes)
 
 
@@ -281,19 +285,9 @@ def _number(facts: Iterable[tuple[str, str, str]], index: NameIndex, relations: 
     for i, fact in enumerate(rows):
         if len(fact) != 3 or not all(isinstance(name, str) and name.strip() for name in fact):
             raise GoldeError(f"facts[{i}] is {fact!r}; a fact is (head, relation, tail)")
-        if fact[1] not in relations:
-            raise GoldeError(f"facts[{i}]: {_unknown(relations, fact[1])} ({_TRAIN_AGAIN})")
+        try:
+            relations.id(fact[1])
+        except GoldeError as error:
+            raise GoldeError(f"facts[{i}]: {error} ({_TRAIN_AGAIN})") from None
     columns = zip(*rows, strict=True) if rows else ((), (), ())
     return index.number(*columns)
-
-
-_TRAIN_AGAIN = "a new relation has no map: leave its facts out, or train again with them"
-
-
-def _unknown(relations: Vocabulary, name: str) -> str:
-    """That a relation is not among those learned, and which are like it."""
-    try:
-        relations.id(name)
-    except GoldeError as error:
-        return str(error)
-    raise AssertionError(name)
