@@ -72,15 +72,16 @@ def beam_scores(
     """
     B, E = len(entity), model.entities
     scores = _log_probabilities(model, entity, directions[:, 0])  # (B, E)
-    via = entity.new_empty(B, E, 0)
+    single, via = scores, entity.new_empty(B, E, 0)  # of the most probable path alone
     for direction in directions[:, 1:].unbind(1):
         kept, middle = top_k(scores, width)  # (B, W)
         W = middle.shape[1]
         asked = middle.flatten(), direction.repeat_interleave(W)
-        onward = _log_probabilities(model, *asked).view(B, W, E) + kept.unsqueeze(2)
-        scores, best = torch.logsumexp(onward, 1), onward.argmax(1)  # (B, E)
-        before = via.gather(1, middle.unsqueeze(2).expand(-1, -1, via.shape[2]))  # (B, W, …)
-        before = torch.cat((before, middle.unsqueeze(2)), 2)
+        onward = _log_probabilities(model, *asked).view(B, W, E)
+        scores = torch.logsumexp(onward + kept.unsqueeze(2), 1)
+        single, best = (onward + single.gather(1, middle).unsqueeze(2)).max(1)  # (B, E)
+        before = via.gather(1, middle.unsqueeze(2).expand(-1, -1, via.shape[2]))
+        before = torch.cat((before, middle.unsqueeze(2)), 2)  # (B, W, …)
         via = before.gather(1, best.unsqueeze(2).expand(-1, -1, before.shape[2]))
     return scores, via
 
