@@ -12,7 +12,6 @@ and a start at the mean of all entities with and without them.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from golde.evaluation.metrics import summarise
 from golde.evaluation.ranking import both_sides, rank_queries
 from golde.models import Model
 from golde.runs import RunFolder
+from golde.runs.atomic import write_json
 from golde.runs.environment import environment
 from golde.training.extend import (
     default_steps,
@@ -213,15 +213,15 @@ def main() -> None:
             for rival, one in found["results"].items():
                 mrr = ", ".join(f"{k} {v['mrr']:.3f}" for k, v in one["figures"].items())
                 print(f"{name}, seed {seed}, {rival}: {mrr} ({one['seconds']} s)", flush=True)
-    report = {
-        **provenance(["torch", "numpy"]),
-        "environment": environment("cpu"),
-        "protocol": "filtered by all facts, both sides, realistic rank on ties",
-        "held_out_share": options.share,
-        "results": results,
-    }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+            report = {
+                **provenance(["torch", "numpy"]),
+                "environment": environment("cpu"),
+                "protocol": "filtered by all facts, both sides, realistic rank on ties",
+                "held_out_share": options.share,
+                "results": results,
+            }
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            write_json(options.out, report)
 
 
 if __name__ == "__main__":

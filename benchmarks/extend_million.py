@@ -5,13 +5,12 @@
 The graph is random, and so is the model: one step of training makes it a run, since times do not depend on
 what was learned. Each new entity has ten facts with random known entities. The time of `golde extend` is
 that of all it does, from opening the run to the last file written; apart from it the closed-form start
-and the local steps alone. Two hops of `golde predict --path` are timed on the same run.
+and the local steps alone. CPU time is given too, as machines are shared. Two hops of `golde predict --path` are timed on the same run.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import tempfile
 import time
@@ -24,6 +23,7 @@ import golde
 from golde import Config
 from golde.benchmark.provenance import provenance
 from golde.data.synthetic import random_graph
+from golde.runs.atomic import write_json
 from golde.runs.environment import environment
 
 FACTS_EACH = 10
@@ -48,9 +48,9 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     settings = run.config.model_dump(exclude_none=True)
     asked = {}
     for name, beam in (("composed maps", None), ("beam of 16", 16)):
-        began = time.monotonic()
+        cpu = time.process_time()
         run.predict_path("r0,^r1", head="e0", beam=beam)
-        asked[name] = round(time.monotonic() - began, 2)
+        asked[name] = round(time.process_time() - cpu, 2)
     del run
     results = []
     for new in options.new:
@@ -58,9 +58,9 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         write_facts(facts, options.entities, options.relations, new)
         for steps in (0, None):
             out = folder / f"{new}-{steps}"
-            began = time.monotonic()
+            began, cpu = time.monotonic(), time.process_time()
             extended = golde.extend(folder / "run", facts, out, steps=steps, device="cpu")
-            seconds = time.monotonic() - began
+            seconds, cpu = time.monotonic() - began, time.process_time() - cpu
             (record,) = extended.folder.about()["extensions"]
             results.append(
                 {
@@ -68,13 +68,14 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
                     "new_facts": record["new_facts"],
                     "local_steps": record["steps"],
                     "seconds": round(seconds, 2),
+                    "cpu_seconds": round(cpu, 2),
                     "start_and_steps_seconds": record["seconds"],
                 }
             )
             print(results[-1], flush=True)
     return {
         "results": results,
-        "two_hops_seconds": asked,
+        "two_hops_cpu_seconds": asked,
         "settings": settings,
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }
@@ -85,7 +86,7 @@ def main() -> None:
     parser.add_argument("--facts", type=int, default=1_000_000)
     parser.add_argument("--entities", type=int, default=200_000)
     parser.add_argument("--relations", type=int, default=500)
-    parser.add_argument("--new", type=int, nargs="*", default=[10, 1000])
+    parser.add_argument("--new", type=int, nargs="*", default=[10, 100])
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     sizes = {key: getattr(options, key) for key in ("facts", "entities", "relations")}
@@ -93,7 +94,7 @@ def main() -> None:
         found = measure(options, Path(folder))
     report = {**provenance(["torch", "numpy"]), "environment": environment("cpu"), **sizes, **found}
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    write_json(options.out, report)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ lead to (realistic rank on ties). Rivals: how often each entity answers the last
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from golde.evaluation.baselines import Popularity
 from golde.evaluation.metrics import summarise
 from golde.inference.paths import beam_scores, composed_scores, reached
 from golde.models import Model
+from golde.runs.atomic import write_json
 from golde.runs.environment import environment
 
 DATASETS = ("umls", "codex-s", "world")
@@ -168,15 +168,15 @@ def main() -> None:
                 figures = one["figures"]
                 shown = f"MRR {figures['mrr']:.3f}, H@10 {figures['hits@10']:.3f}"
                 print(f"{name}, {hops} hops, {way}: {shown} ({one['seconds']} s)", flush=True)
-    report = {
-        **provenance(["torch", "numpy"]),
-        "environment": environment("cpu"),
-        "protocol": "answers need a test edge; filtered by ends that any facts lead to; realistic ties",
-        "seed": options.seed,
-        "results": results,
-    }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        report = {
+            **provenance(["torch", "numpy"]),
+            "environment": environment("cpu"),
+            "protocol": "answers need a test edge; filtered by ends that any facts lead to; realistic ties",
+            "seed": options.seed,
+            "results": results,
+        }
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        write_json(options.out, report)
 
 
 if __name__ == "__main__":

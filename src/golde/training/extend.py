@@ -30,6 +30,7 @@ from golde.models import Model
 from golde.progress import Progress, silent
 from golde.runs import RunFolder
 from golde.runs.environment import environment
+from golde.training.dense_adam import dense_adam
 from golde.training.loop import DivergedError, pick_device
 from golde.training.sampling import Sampler, directed
 from golde.training.schedule import learning_rate
@@ -229,30 +230,32 @@ def local_steps(
     )
     table.requires_grad_(False)
     new = table[known:].clone().requires_grad_()
-    biases = [model.query_bias, model.answer_bias] if model.config.bias else []
-    optimiser = torch.optim.Adam([new, *biases])
+    biases = {}
+    if model.config.bias:
+        biases = {"query_bias": model.query_bias, "answer_bias": model.answer_bias}
+    adam = dense_adam({"entity": new, **biases}, settings, table.device, capture=False)
     losses = []
     for step in range(steps):
         rate = learning_rate(step, steps=steps, peak=settings.learning_rate, warmup=settings.warmup)
-        for group in optimiser.param_groups:
-            group["lr"] = rate
+        adam.advance(rate)
+        adam.zero_grad()
         model.zero_grad()
-        new.grad = None
         draw = sampler.seek(step).draw()
         is_new = (draw.entities >= known).unsqueeze(1)
         moving = gather(new, (draw.entities - known).clamp(min=0))
         rows = torch.where(is_new, moving, gather(table, draw.entities))
         loss = step_loss(model, rows, draw, settings)
         loss.backward()
-        for bias in biases:
+        for bias in biases.values():
             assert bias.grad is not None
             bias.grad[:known] = 0  # Adam then leaves them as they are, to the last bit
-        norm = nn.utils.clip_grad_norm_([new, *biases], settings.gradient_clip)
-        if not torch.isfinite(norm):
+        clipping = adam.clip(None)
+        if not torch.isfinite(clipping.norm):
             raise DivergedError(
-                f"the gradient became {norm.item()} at local step {step + 1}; make fewer --steps"
+                f"the gradient became {clipping.norm.item()} at local step {step + 1}; "
+                "make fewer --steps"
             )
-        optimiser.step()
+        adam.step(clipping)
         losses.append(loss.item())
         progress(step + 1, steps)
     with torch.no_grad():
