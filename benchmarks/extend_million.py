@@ -5,7 +5,8 @@
 The graph is random, and so is the model: one step of training makes it a run, since times do not depend on
 what was learned. Each new entity has ten facts with random known entities. The time of `golde extend` is
 that of all it does, from opening the run to the last file written; apart from it the closed-form start
-and the local steps alone. CPU time is given too, as machines are shared. Two hops of `golde predict --path` are timed on the same run.
+and the local steps alone. CPU time is given too, as machines are shared; of two hops of `golde predict
+--path` on the same run it is the only one.
 """
 
 from __future__ import annotations

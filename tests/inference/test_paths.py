@@ -169,5 +169,6 @@ def test_mistakes_are_named(run: Run, diverged: Run) -> None:
         run.predict_path("next", head="p0", top=0)
     with pytest.raises(GoldeError, match="known is 'yes'"):
         run.predict_path("next", head="p0", known="yes")
-    with pytest.raises(GoldeError, match="diverged"):
-        diverged.predict_path("next,next", head="p0")
+    for beam in (None, 2):
+        with pytest.raises(GoldeError, match="diverged"):
+            diverged.predict_path("next,next", head="p0", beam=beam)

@@ -74,6 +74,8 @@ def beam_scores(
     scores = _log_probabilities(model, entity, directions[:, 0])  # (B, E)
     single, via = scores, entity.new_empty(B, E, 0)  # of the most probable path alone
     for direction in directions[:, 1:].unbind(1):
+        if non_finite(scores) is not None:
+            break  # there is no best of them; who asked sees it in the scores
         kept, middle = top_k(scores, width)  # (B, W)
         W = middle.shape[1]
         asked = middle.flatten(), direction.repeat_interleave(W)
