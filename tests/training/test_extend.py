@@ -193,7 +193,7 @@ def test_new_entities_are_found_by_facts_they_were_not_given(tmp_path: Path) -> 
             ([a.head for a in added.predict(None, relation, tail, known="drop", top=36)], head),
         ):
             ranks.append(1 + answers.index(truth))
-    assert sum(1 / rank for rank in ranks) / len(ranks) > 0.4  # 0.12 by chance
+    assert sum(1 / rank for rank in ranks) / len(ranks) > 0.7  # 0.12 by chance
 
 
 def test_mistakes_are_named_and_leave_nothing(tiny: Run, tmp_path: Path) -> None:
