@@ -28,14 +28,23 @@ ARROWS: dict[str, set[str]] = {
     "inference": {"runs", "evaluation"},
     "analysis": {"runs", "evaluation"},
     "benchmark": {"training"},
+    "interop": {"training"},
     "api": {"training", "inference"},
-    "report": {"benchmark", "inference", "words"},
+    "report": {"analysis", "benchmark", "inference", "words"},
 }
 """Who may import whom, beside what those may import themselves. ``cli`` and the package may import all."""
 
 FREE = {"cli", "__init__", "__main__"}
 CORE = {"numpy", "pydantic", "rich", "safetensors", "tomli_w", "torch", "typer"}
-EXTRAS = ("pyarrow", "pyoxigraph", "matplotlib", "tensorboard", "triton")
+EXTRAS = (
+    "pyarrow",
+    "pyoxigraph",
+    "matplotlib",
+    "tensorboard",
+    "triton",
+    "pykeen",
+    "torch_geometric",
+)
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
 

@@ -18,11 +18,11 @@ from golde.benchmark.clock import Memory, spread
 from golde.benchmark.compare import Comparison, bench
 from golde.benchmark.forms import Shared, form, plain
 from golde.benchmark.gathered import Gathered
-from golde.benchmark.provenance import commit
 from golde.benchmark.size import Size
 from golde.benchmark.task import Task
 from golde.errors import ConfigError
 from golde.kernels import Core, Finish, pairwise_reference
+from golde.runs.commit import commit
 from golde.training.update import Outcome
 
 CPU = torch.device("cpu")

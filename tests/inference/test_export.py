@@ -7,11 +7,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 from numpy.typing import NDArray
 from pyarrow import parquet
 from safetensors import safe_open
+from tiny_graph import graph
 
+from golde.api import train
+from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.data.vocabulary import Vocabulary
 from golde.errors import GoldeError, MissingExtraError
@@ -32,7 +36,9 @@ def read(path: Path, format: str) -> tuple[list[str], NDArray[np.float32]]:
             return arrays["entities"].tolist(), arrays["entity"]
     if format == "parquet":
         table = parquet.read_table(path)
-        assert str(table.schema.field("embedding").type).startswith("list<")
+        assert pyarrow.types.is_fixed_size_list(table.schema.field("embedding").type)
+        assert table.schema.metadata[b"signature"] == b"P3x2 Q4x2"
+        assert table["id"].to_pylist() == list(range(len(table)))
         rows = np.array(table["embedding"].to_pylist(), dtype=np.float32)
         return table["name"].to_pylist(), rows
     lines = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
@@ -98,6 +104,22 @@ def hyperbolic_distance(
     gamma = np.sqrt(1 + b @ b)
     x0, x = gamma * x0 + b @ x, x + b * x0 + (b @ x) * b / (1 + gamma)
     return float(np.sqrt(beta) * np.arccosh(x0 * y0 - (Q @ x) @ y))
+
+
+def test_one_euclidean_component_can_be_searched_by_plain_distance(tmp_path: Path) -> None:
+    """As docs/ecosystem.md has it for vector stores: the nearest to G_r e_h are the answers."""
+    config = Config().with_values(model={"signature": "E8"}, training={"steps": 20})
+    run = train(graph(), tmp_path / "run", config, device="cpu")
+    run.export(tmp_path / "a.npz", "npz")
+    run.export(tmp_path / "a.parquet", "parquet")
+    arrays = np.load(tmp_path / "a.npz", allow_pickle=False)
+    store = parquet.read_table(tmp_path / "a.parquet")
+    rows = np.array(store["embedding"].to_pylist())
+    head, relation = run.graph.entities.id("p0"), run.graph.relations.id("next")
+    query = arrays["relation.0.G"][relation, 0] @ rows[head]
+    order = np.linalg.norm(rows - query, axis=1).argsort()
+    found = [store["name"][int(i)].as_py() for i in order]
+    assert found == [answer.tail for answer in run.predict("p0", "next", top=len(rows))]
 
 
 def test_biases_and_double_precision_are_kept(paper_run: Run, tmp_path: Path) -> None:

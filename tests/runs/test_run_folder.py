@@ -36,6 +36,7 @@ def run(trained: RunFolder, tmp_path: Path) -> RunFolder:
 
 def test_a_finished_run_holds_these_files_and_no_others(trained: RunFolder) -> None:
     assert sorted(path.name for path in trained.path.iterdir()) == [
+        "MODEL_CARD.md",
         "config.toml",
         "graph.safetensors",
         "log.jsonl",

@@ -38,6 +38,18 @@ def test_event_files_hold_every_figure_once_also_after_a_kill(tmp_path: Path) ->
     assert [(event.step, event.value) for event in found.Scalars("validation_mrr")] == [
         (check["step"], pytest.approx(check["mrr"])) for check in folder.about()["validation"]
     ]
+    rates = [event.value for event in found.Scalars("learning_rate")]
+    assert max(rates) <= 0.02
+    assert rates[0] > 10 * rates[-1] > 0
+
+    (settings,) = found.Tensors("settings/text_summary")  # once, although it was started twice
+    assert 'signature = "P3x2 Q4x2"' in settings.tensor_proto.string_val[0].decode()
+    plugins = {tag: found.SummaryMetadata(tag) for tag in found.PluginTagToContent("hparams")}
+    assert "_hparams_/session_start_info" in plugins
+    start = plugins["_hparams_/session_start_info"].plugin_data.content
+    assert b"training.learning_rate" in start
+    assert b"P3x2 Q4x2" in start
+    assert b"validation_mrr" in plugins["_hparams_/experiment"].plugin_data.content
 
 
 def test_without_the_extra_it_is_named_and_nothing_is_left(

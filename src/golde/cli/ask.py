@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from golde.cli import hops, options
-from golde.cli.output import bar, say, say_json, say_points, say_table
+from golde.cli.output import bar, note, say, say_json, say_points, say_table
 from golde.errors import GoldeError
 
 if TYPE_CHECKING:
     from golde.inference import Prediction, Query
+    from golde.inference import Run as OpenedRun
 
 
 class Known(StrEnum):
@@ -24,15 +25,26 @@ class Known(StrEnum):
     mark = "mark"
 
 
+class Links(StrEnum):
+    nt = "nt"
+    neo4j = "neo4j"
+
+
 OutFile = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write to a .tsv or .parquet file.")
 ]
+
+COMPLETIONS = """\b
+Example: golde complete runs/world --top 1000 --out missing.tsv
+  golde complete runs/world --out links.nt --base https://example.org/
+  golde complete runs/world --out links.csv --format neo4j
+"""
 
 
 def register(app: typer.Typer) -> None:
     example = 'Example: golde predict runs/world --head Latvia --relation "uses currency"'
     app.command(epilog=example)(predict)
-    app.command(epilog="Example: golde complete runs/world --top 1000 --out missing.tsv")(complete)
+    app.command(epilog=COMPLETIONS)(complete)
     app.command(epilog="Example: golde score runs/world claims.tsv")(score)
 
 
@@ -79,7 +91,7 @@ def predict(
     import golde
     from golde.inference.batch import predict_file, read_names, write_predictions
 
-    opened = golde.load_run(run, device=device.value)
+    opened = _open(run, device)
     names = opened.graph.entities if queries or relation else opened.graph.relations
     pool = None if candidates is None else read_names(candidates, names)
     if queries is not None and out is not None:
@@ -98,7 +110,7 @@ def predict(
     query = golde.Query(head, relation, tail)
     answers = opened.predict(head, relation, tail, top=top, known=known.value, candidates=pool)
     if out is not None:
-        write_predictions(out, answers)
+        write_predictions(out, answers, calibrated=opened.calibration is not None)
     if json:
         say_json({"query": asdict(query), "answers": [asdict(answer) for answer in answers]})
     elif out is not None:
@@ -116,20 +128,50 @@ def complete(
     relation: Annotated[
         list[str] | None, typer.Option(help="Only this relation; may be given several times.")
     ] = None,
-    out: OutFile = None,
+    min_probability: Annotated[
+        float | None,
+        typer.Option(metavar="P", help="Leave out what is less probable (of a calibrated run)."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="A .tsv, .parquet, .nt or Neo4j .csv file."),
+    ] = None,
+    format: Annotated[
+        Links | None,
+        typer.Option(help="For a graph store: N-Triples, or a CSV for Neo4j to import."),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IRI", help="In N-Triples, what names that are no IRIs are put after."
+        ),
+    ] = None,
     device: options.OnDevice = options.Device.auto,
     json: options.Json = False,
 ) -> None:
     """Find the most plausible facts that are missing from the graph."""
-    _check_table(out)
-    import golde
-
-    opened = golde.load_run(run, device=device.value)
+    links = _links(format, out, base)
+    if links is None:
+        _check_table(out)
+    opened = _open(run, device)
     with bar("searching") as progress:
         found = opened.complete(
-            top, relations=relation or None, per_relation=per_relation, progress=progress
+            top,
+            relations=relation or None,
+            per_relation=per_relation,
+            min_probability=min_probability,
+            progress=progress,
         )
-    _deliver(found, out, json)
+    if links is None or out is None:
+        _deliver(opened, found, out, json)
+        return
+    from golde.inference.links import BASE, write_links
+
+    write_links(out, found, links.value, base or BASE)
+    if json:
+        say_json([asdict(fact) for fact in found])
+    else:
+        _say_written(out, len(found), "links")
 
 
 def score(
@@ -142,31 +184,67 @@ def score(
 ) -> None:
     """Score given facts: the higher, the more plausible.
 
-    Only the order of scores has a meaning.
+    Only the order of scores has a meaning; 'golde calibrate' turns them into probabilities.
     """
     _check_table(out, file)
     import golde
     from golde.inference.batch import read_triples
 
-    opened = golde.load_run(run, device=device.value)
+    opened = _open(run, device)
     facts = read_triples(file, opened.graph, columns)
     scores = opened.score(facts)
-    _deliver([golde.Prediction(*f, s) for f, s in zip(facts, scores, strict=True)], out, json)
+    found = [golde.Prediction(*f, s) for f, s in zip(facts, scores, strict=True)]
+    if opened.calibration is not None:
+        found = opened.calibration.annotated(found)
+    _deliver(opened, found, out, json)
 
 
-def _deliver(facts: Sequence[Prediction], out: Path | None, json: bool) -> None:
+def _open(run: Path, device: options.Device) -> OpenedRun:
+    """A run to ask; what it has to say beforehand is noted."""
+    import golde
+
+    opened = golde.load_run(run, device=device.value)
+    for message in opened.notes:
+        note(f"note: {message}")
+    return opened
+
+
+def _deliver(run: OpenedRun, facts: Sequence[Prediction], out: Path | None, json: bool) -> None:
     """Facts with their scores: to a file, as JSON, or as a table."""
     from golde.inference.batch import write_predictions
 
     if out is not None:
-        write_predictions(out, facts)
+        write_predictions(out, facts, calibrated=run.calibration is not None)
     if json:
         say_json([asdict(fact) for fact in facts])
     elif out is not None:
         _say_written(out, len(facts), "facts")
     else:
-        rows = ([*fact.fact, f"{fact.score:.3f}"] for fact in facts)
-        say_table(["head", "relation", "tail", "score"], rows, "<<<>")
+        rows = [[*fact.fact, f"{fact.score:.3f}", *_probability(fact)] for fact in facts]
+        headings = ["head", "relation", "tail", "score"]
+        if run.calibration is None:
+            say_table(headings, rows, "<<<>")
+        else:
+            say_table([*headings, "probability"], rows, "<<<>>")
+
+
+def _links(format: Links | None, out: Path | None, base: str | None) -> Links | None:
+    """How links go to a graph store: as asked for, or as the file is named; None if they are a table."""
+    if format is None and out is not None:
+        format = {".nt": Links.nt, ".csv": Links.neo4j}.get(out.suffix.lower())
+    if base is not None:
+        from golde.inference.links import checked_base
+
+        if format is not Links.nt:
+            raise GoldeError("--base is for N-Triples: give --out FILE.nt as well, or leave it out")
+        checked_base(base)
+    if format is None:
+        return None
+    if out is None:
+        raise GoldeError(f"--format {format.value} goes to a file: give --out FILE")
+    if not out.parent.is_dir():
+        raise GoldeError(f"{out}: there is no folder {out.parent}; make it first")
+    return format
 
 
 def _check_table(path: Path | None, *sources: Path | None) -> None:
@@ -183,14 +261,23 @@ def _check_table(path: Path | None, *sources: Path | None) -> None:
 
 def _print_answers(query: Query, answers: Sequence[Prediction], marked: bool) -> None:
     say(str(query), style="bold")
-    headings, rows = ["", "answer", "score"], []
+    calibrated = any(found.probability is not None for found in answers)
+    columns = {"": ">", "answer": "<", "score": ">"}
+    columns |= {"probability": ">"} if calibrated else {}
+    columns |= {"known from": "<"} if marked else {}
+    rows = []
     for rank, found in enumerate(answers, 1):
-        row = [str(rank), _answer(query, found), f"{found.score:.3f}"]
+        row = [str(rank), _answer(query, found), f"{found.score:.3f}", *_probability(found)]
         rows.append([*row, found.known or ""] if marked else row)
-    if marked:
-        say_table([*headings, "known from"], rows, "><><")
-    else:
-        say_table(headings, rows, "><>")
+    say_table(list(columns), rows, "".join(columns.values()))
+
+
+def _probability(fact: Prediction) -> list[str]:
+    """The cell for the probability of a fact, if it has one; never certain, however many digits it takes."""
+    p = fact.probability
+    if p is None:
+        return []
+    return ["> 0.999" if p > 0.999 else "< 0.001" if p < 0.001 else f"{p:.3f}"]
 
 
 def _answer(query: Query, found: Prediction) -> str:

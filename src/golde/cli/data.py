@@ -55,14 +55,14 @@ def list_sets(data_dir: options.DataDir = None, json: options.Json = False) -> N
 
 
 def _shipped() -> dict[str, Any]:
-    from golde.data.world_facts import world_counts
+    from golde.data.world_facts import LICENCE, world_counts
 
     return {
         "name": "world",
         "status": "shipped",
         **asdict(world_counts()),
         "folder": None,
-        "licence": "CC BY 4.0 (GeoNames), Unicode License V3 (CLDR)",
+        "licence": LICENCE,
         "note": "",
     }
 

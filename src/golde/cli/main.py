@@ -14,7 +14,22 @@ import typer
 from typer.core import TyperGroup
 
 from golde._version import __version__
-from golde.cli import ask, bench, data, demo, evaluate, extend, report, runs, train
+from golde.cli import (
+    advise,
+    ask,
+    bench,
+    calibrate,
+    compare,
+    data,
+    demo,
+    evaluate,
+    explain,
+    extend,
+    geometry,
+    report,
+    runs,
+    train,
+)
 from golde.cli.output import complain
 from golde.errors import GoldeError
 
@@ -84,7 +99,22 @@ def _options(
     pass
 
 
-for _module in (demo, train, evaluate, ask, extend, runs, data, bench, report):
+for _module in (
+    demo,
+    advise,
+    train,
+    evaluate,
+    compare,
+    ask,
+    calibrate,
+    explain,
+    geometry,
+    extend,
+    runs,
+    data,
+    bench,
+    report,
+):
     _module.register(app)
 
 

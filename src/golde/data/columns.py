@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from golde.data.neo4j import relationship_columns
 from golde.errors import DataError, GoldeError
 
 _ROLES = (
@@ -46,11 +47,16 @@ class Layout:
     width: int
     order: tuple[int, ...]  # positions of head, relation and tail
     header: bool  # whether the first row names the columns
+    sparse: bool = (
+        False  # whether rows that leave all three empty hold something else, to be skipped
+    )
 
     @classmethod
     def of(cls, path: Path, line: int, first: Sequence[str], columns: Columns | None) -> Layout:
         """The layout announced by ``columns``, checked against the first row of the table."""
         if columns is None:
+            if (found := relationship_columns(path, line, first)) is not None:
+                return cls(len(first), found[0], header=True, sparse=found[1])
             return cls._plain(path, line, first)
         shown = ", ".join(first)
         if columns.positions:

@@ -14,12 +14,17 @@ from golde.data.notes import note
 from golde.data.numbering import FileFacts, NameIndex, no_facts
 from golde.errors import DataError, GoldeError, MissingExtraError
 
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+
 _ROWS = 1 << 16
 _ANONYMOUS = re.compile("[0-9a-f]{24,32}")  # what the parser calls a blank node without a label
 
 
 def read_rdf(path: Path, columns: Columns | None, index: NameIndex, report: Report) -> FileFacts:
-    """Facts between resources; those whose object is a literal are dropped and counted."""
+    """Facts between resources; those whose object is a literal are dropped and counted.
+
+    So are the parts of reified statements, as ``golde complete`` writes them: they speak of facts.
+    """
     try:
         import pyoxigraph as rdf
     except ImportError:
@@ -40,7 +45,7 @@ def read_rdf(path: Path, columns: Columns | None, index: NameIndex, report: Repo
         iri: str = node.value
         return iri
 
-    triples, literals = [no_facts()], 0
+    triples, literals, parts = [no_facts()], 0, 0
     rows: tuple[list[str], list[str], list[str]] = [], [], []
     heads, relations, tails = rows
     turtle = suffix_of(path) == ".ttl"
@@ -50,6 +55,9 @@ def read_rdf(path: Path, columns: Columns | None, index: NameIndex, report: Repo
             for fact in rdf.parse(cast(BinaryIO, stream), format=syntax):
                 if not isinstance(fact.object, rdf.NamedNode | rdf.BlankNode):
                     literals += 1
+                    continue
+                if _speaks_of_a_fact(fact.predicate.value, fact.object.value):
+                    parts += 1
                     continue
                 heads.append(name(fact.subject))
                 relations.append(fact.predicate.value)
@@ -68,7 +76,15 @@ def read_rdf(path: Path, columns: Columns | None, index: NameIndex, report: Repo
         ) from error
     triples.append(index.number(*rows))
     notes = note(path.name, literals, "literal", "dropped")
+    notes += note(path.name, parts, "part", "of reified statements dropped")
     return FileFacts(path, np.concatenate(triples), None, notes)
+
+
+def _speaks_of_a_fact(predicate: str, object: str) -> bool:
+    """Whether a triple is one of the four that reify another."""
+    if predicate == f"{RDF}type":
+        return object == f"{RDF}Statement"
+    return predicate in (f"{RDF}subject", f"{RDF}predicate", f"{RDF}object")
 
 
 def line_of(path: Path, iri: str) -> int | None:

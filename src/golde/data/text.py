@@ -43,7 +43,7 @@ def read_csv(path: Path, columns: Columns | None, index: NameIndex, report: Repo
 def _read(
     text: _Text, batches: Iterator[Batch], columns: Columns | None, index: NameIndex
 ) -> FileFacts:
-    path, layout, notes = text.path, None, []
+    path, layout, notes, nodes = text.path, None, [], 0
     triples, lines = [no_facts()], [np.empty(0, dtype=np.int64)]
     for numbers, first, cells in batches:
         skipped = 0
@@ -53,8 +53,14 @@ def _read(
             if not layout.header and header_order(first) is not None:
                 notes.append(f"{path.name}: line 1 looks like a header row and is read as a fact")
         held = cells(layout.width)
-        triples.append(index.number(*(held[i][skipped:] for i in layout.order)))
-        lines.append(numbers[skipped:])
+        names, numbers = [held[i][skipped:] for i in layout.order], numbers[skipped:]
+        if layout.sparse:
+            filled = [i for i, row in enumerate(zip(*names, strict=True)) if any(row)]
+            nodes += len(numbers) - len(filled)
+            names, numbers = [[column[i] for i in filled] for column in names], numbers[filled]
+        triples.append(index.number(*names))
+        lines.append(numbers)
+    notes += note(path.name, nodes, "row", "of nodes skipped")
     return FileFacts(path, np.concatenate(triples), np.concatenate(lines), notes + text.notes())
 
 

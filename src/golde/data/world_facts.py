@@ -12,6 +12,8 @@ from golde.data.content import SPLITS, Counts
 
 Fact = tuple[str, str, str]
 
+LICENCE = "CC BY 4.0 (GeoNames), Unicode License V3 (CLDR)"
+
 
 @cache
 def world_facts() -> Mapping[str, list[Fact]]:

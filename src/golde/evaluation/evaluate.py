@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -135,13 +136,32 @@ def evaluate(
 
     ranks = rank(score, device, 0)
     others = {name: rank(rival, "cpu", i) for i, (name, rival) in enumerate(rivals.items(), 1)}
+    return figures_of(
+        ranks,
+        graph,
+        Protocol.of(graph, split, triples, self_filter=self_filter, resamples=bootstrap, seed=seed),
+        hits=hits,
+        others=others,
+    )
+
+
+def figures_of(
+    ranks: Ranks,
+    graph: KnowledgeGraph,
+    protocol: Protocol,
+    *,
+    hits: Sequence[int] = HITS,
+    others: Mapping[str, Ranks] = MappingProxyType({}),
+) -> Evaluation:
+    """The figures that ranks of both sides give, beside those of ``others`` ranked under one protocol."""
     tied = bool(ranks.ties.any())
     metrics = _sides(ranks, ranks.realistic, hits)
-    if bootstrap:
-        for side, ranges in _intervals(ranks, hits, bootstrap, seed).items():
+    if protocol.resamples:
+        found = _intervals(ranks, hits, protocol.resamples, protocol.seed)
+        for side, ranges in found.items():
             metrics[side]["intervals"] = ranges
     return Evaluation(
-        Protocol.of(graph, split, triples, self_filter=self_filter, resamples=bootstrap, seed=seed),
+        protocol,
         ranks,
         metrics,
         relations=_groups(ranks, torch.arange(len(graph.relations)), graph.relations.names, hits),

@@ -19,7 +19,7 @@ from golde.inference.tables import open_table
 from golde.progress import Progress, silent
 
 FACT: dict[str, type] = {"head": str, "relation": str, "tail": str, "score": float, "known": str}
-"""Columns of a table of predictions."""
+"""Columns of a table of predictions; ``probability`` is one more where the run is calibrated."""
 
 UNKNOWN = ("", "?")
 """What stands for the unknown in a file of queries."""
@@ -42,13 +42,22 @@ def predict_file(
     Answers are written as they are found: memory holds the queries and a block of answers. A row
     tells which query it answers and at which rank, both counted from 1.
     """
-    predictor = Predictor(run.model, run.graph, top=top, known=known, candidates=candidates)
+    predictor = Predictor(
+        run.model,
+        run.graph,
+        top=top,
+        known=known,
+        candidates=candidates,
+        calibration=run.calibration,
+    )
     queries = read_queries(source, run.graph)
     written = 0
     rows: list[tuple[object, ...]] = []
-    with open_table(Path(target), {"query": int, "rank": int} | FACT) as write:
+    calibrated = run.calibration is not None
+    columns = {"query": int, "rank": int} | _columns(calibrated)
+    with open_table(Path(target), columns) as write:
         for number, answers in enumerate(predictor.stream(queries), 1):
-            rows += [(number, rank, *_cells(a)) for rank, a in enumerate(answers, 1)]
+            rows += [(number, rank, *_cells(a, calibrated)) for rank, a in enumerate(answers, 1)]
             if len(rows) >= _ROWS or number == len(queries):
                 write(rows)
                 written += len(rows)
@@ -57,10 +66,12 @@ def predict_file(
     return written
 
 
-def write_predictions(path: str | Path, predictions: Sequence[Prediction]) -> None:
+def write_predictions(
+    path: str | Path, predictions: Sequence[Prediction], *, calibrated: bool = False
+) -> None:
     """Write predictions as a table, TSV or Parquet by the suffix of the path."""
-    with open_table(Path(path), FACT) as write:
-        write([_cells(prediction) for prediction in predictions])
+    with open_table(Path(path), _columns(calibrated)) as write:
+        write([_cells(prediction, calibrated) for prediction in predictions])
 
 
 def read_queries(path: str | Path, graph: KnowledgeGraph) -> list[Query]:
@@ -143,5 +154,10 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, text
 
 
-def _cells(prediction: Prediction) -> tuple[object, ...]:
-    return (*prediction.fact, prediction.score, prediction.known)
+def _columns(calibrated: bool) -> dict[str, type]:
+    return FACT | {"probability": float} if calibrated else FACT
+
+
+def _cells(prediction: Prediction, calibrated: bool) -> tuple[object, ...]:
+    cells = (*prediction.fact, prediction.score, prediction.known)
+    return (*cells, prediction.probability) if calibrated else cells

@@ -22,6 +22,7 @@ def complete(
     *,
     relations: Sequence[str] | None = None,
     per_relation: bool = False,
+    least: Tensor | None = None,
     progress: Progress = silent,
 ) -> list[Prediction]:
     """The ``top`` most plausible facts in no split, best first; or so many of each relation.
@@ -30,6 +31,8 @@ def complete(
     entity that heads facts of the relation is known to be of the right kind for it, while of the
     others the model has never been told that they are not (no country is the capital of anything).
     A fact from an entity to itself counts only where train has such facts of the relation.
+
+    ``least`` (R,) is the lowest score of each relation that is wanted.
 
     Scores are those of the forward direction: minus a distance (and plus biases, where the model has
     them), so they are compared across queries as they are.
@@ -42,7 +45,7 @@ def complete(
     groups = [pairs[pairs[:, 0] == r] for r in wanted] if per_relation else [pairs]
     found, done = [], 0
     for group in filter(len, groups):
-        search = _Search(model, graph, top)
+        search = _Search(model, graph, top, least)
         for block in group.split(block_shape(len(group), len(graph.entities))[0]):
             search.visit(block[:, 1], block[:, 0])
             done += len(block)
@@ -54,9 +57,10 @@ def complete(
 class _Search:
     """The best facts seen so far, as scores and rows of ids."""
 
-    def __init__(self, model: Model, graph: KnowledgeGraph, top: int) -> None:
+    def __init__(self, model: Model, graph: KnowledgeGraph, top: int, least: Tensor | None) -> None:
         self.model, self.graph, self.top = model, graph, top
         self.device = model.entity.device
+        self.least = None if least is None else least.to(self.device)  # (R,)
         self.scores = torch.empty(0, dtype=model.entity.dtype, device=self.device)
         self.facts = torch.empty(0, 3, dtype=torch.int64, device=self.device)
         train = graph.train
@@ -77,6 +81,8 @@ class _Search:
                 raise diverged(self._names(fact), float(scores[at]))
             here = (tail >= start) & (tail < stop)
             scores[row[here], tail[here] - start] = -torch.inf
+            if self.least is not None:
+                scores[scores < self.least[relation].unsqueeze(1)] = -torch.inf
             b, n = (scores >= self._bar()).nonzero().unbind(1)
             self._keep(scores[b, n], torch.stack([head[b], relation[b], part[n]], 1))
 

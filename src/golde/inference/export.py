@@ -6,7 +6,9 @@ safetensors, npz   everything: ``entity`` (E, numbers), and for the i-th group o
                    Of a baseline the vectors of all relations as ``relation``; complex rows hold all
                    real parts, then all imaginary ones.
                    With reciprocal relations, row r + R belongs to head queries of relation r.
-parquet, tsv       the entity table: a name and its numbers in each row.
+parquet            the entity table, for vector stores: ``id``, ``name``, and ``embedding`` (a list of
+                   fixed size); the signature, or the kind of a baseline, in the metadata of the schema.
+tsv                the entity table: a name and its numbers in each row.
 """
 
 from __future__ import annotations
@@ -75,15 +77,20 @@ def _npz(model: Model, graph: KnowledgeGraph, path: Path) -> None:
 def _parquet(model: Model, graph: KnowledgeGraph, path: Path) -> None:
     arrow = pyarrow("exporting Parquet")
     table = model.entity.detach().cpu().numpy()
-    numbers = arrow.list_(arrow.from_numpy_dtype(table.dtype))
-    schema = arrow.schema([("name", arrow.string()), ("embedding", numbers)])
+    size, number = table.shape[1], arrow.from_numpy_dtype(table.dtype)
+    columns = [
+        ("id", arrow.int64()),
+        ("name", arrow.string()),
+        ("embedding", arrow.list_(number, size)),
+    ]
+    schema = arrow.schema(columns, metadata=_space(model))
     with replacing(path) as partial, arrow.parquet.ParquetWriter(partial, schema) as writer:
         for start in range(0, len(table), _ROWS):
             rows = table[start : start + _ROWS]
+            ids = arrow.array(np.arange(start, start + len(rows)))
             names = arrow.array(graph.entities[start : start + _ROWS], arrow.string())
-            offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
-            lists = arrow.ListArray.from_arrays(offsets, rows.ravel())
-            writer.write_batch(arrow.record_batch([names, lists], schema))
+            lists = arrow.FixedSizeListArray.from_arrays(rows.ravel(), size)
+            writer.write_batch(arrow.record_batch([ids, names, lists], schema))
 
 
 def _tsv(model: Model, graph: KnowledgeGraph, path: Path) -> None:

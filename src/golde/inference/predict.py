@@ -11,6 +11,7 @@ from golde.data.graph import SPLITS, KnowledgeGraph
 from golde.data.known import KnownFacts
 from golde.data.vocabulary import Vocabulary
 from golde.errors import GoldeError
+from golde.inference.calibration import Calibration
 from golde.inference.queries import Prediction, Query
 from golde.inference.search import (
     SearchingScorer,
@@ -39,10 +40,12 @@ class Predictor:
         top: int = 10,
         known: str = "mark",
         candidates: Iterable[str] | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         if known not in KNOWN:
             raise GoldeError(f"known is {known!r}; it must be one of {', '.join(KNOWN)}")
         self.model, self.graph, self.top, self.known = model, graph, checked_top(top), known
+        self.calibration = calibration
         self.candidates = None if candidates is None else set(candidates)
         if self.candidates == set():
             raise GoldeError("the list of candidates is empty; name at least one, or leave it out")
@@ -64,7 +67,11 @@ class Predictor:
         if self.searcher is not None:
             rows = rows_at_once(len(queries), max(self.top, len(self.graph.relations)))
         for start in range(0, len(queries), rows):
-            yield from self._block(queries[start : start + rows], ids[start : start + rows])
+            asked = queries[start : start + rows]
+            for query, answers in zip(
+                asked, self._block(asked, ids[start : start + rows]), strict=True
+            ):
+                yield self._calibrated(query, answers)
 
     @torch.no_grad()
     def _block(self, queries: Sequence[Query], ids: Tensor) -> list[list[Prediction]]:
@@ -76,6 +83,12 @@ class Predictor:
                 found = find([queries[i] for i in places], ids[places])
                 answers.update(zip(places, found, strict=True))
         return [answers[i] for i in range(len(queries))]
+
+    def _calibrated(self, query: Query, answers: list[Prediction]) -> list[Prediction]:
+        """Answers with their probabilities, where the run has them."""
+        if self.calibration is None:
+            return answers
+        return self.calibration.annotated(answers, backward=query.head is None)
 
     def _entities(self, queries: Sequence[Query], ids: Tensor) -> list[list[Prediction]]:
         """Tails of (head, relation, ?) and heads of (?, relation, tail)."""

@@ -44,6 +44,7 @@ class Prediction:
     tail: str
     score: float  # minus a distance: higher is more plausible
     known: str | None = None  # the split that holds the fact, if one does and it was looked up
+    probability: float | None = None  # that it is true, if the run is calibrated
 
     @property
     def fact(self) -> tuple[str, str, str]:

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from golde.config import Config
 from golde.data.graph import KnowledgeGraph
-from golde.errors import GoldeError
-from golde.evaluation.evaluate import Evaluation, evaluate
+from golde.errors import GoldeError, RunError
+from golde.evaluation.classification import Classification, classification
+from golde.evaluation.evaluate import Evaluation, evaluate, figures_of
 from golde.evaluation.metrics import HITS
+from golde.evaluation.protocol import Protocol
+from golde.evaluation.ranking import Ranks, both_sides
+from golde.inference.calibrate import calibrate
+from golde.inference.calibration import Calibration, Judged
 from golde.inference.complete import complete
 from golde.inference.export import export
 from golde.inference.paths import PathAnswer, answer_path, parse_path, reversed_path
@@ -20,6 +27,7 @@ from golde.inference.queries import Prediction, Query
 from golde.models import Model
 from golde.progress import Progress, silent
 from golde.runs import RunFolder
+from golde.runs.card import refresh_card
 from golde.runs.environment import environment
 
 
@@ -30,11 +38,16 @@ class Run:
     config: Config
     graph: KnowledgeGraph
     model: Model
+    calibration: Calibration | None
+    """Where answers get their probabilities from; None of a run that is not calibrated."""
+    notes: tuple[str, ...]
+    """Harmless things found while opening it, in words."""
 
     def __init__(self, folder: RunFolder, device: torch.device | str = "cpu") -> None:
         self.folder = folder
         self.model = folder.load_model(device)
         self.config, self.graph = folder.config(), folder.graph()
+        self.calibration, self.notes = _calibration(folder, self.graph)
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder.path)!r}: {self.config.model.space} on {self.graph!r})"
@@ -74,6 +87,27 @@ class Run:
         """
         machine = environment(self.model.entity.device)
         self.folder.save_metrics(found.protocol.key, {**found.as_dict(), "environment": machine})
+        self.store_ranks(found)
+        refresh_card(self.folder)
+
+    def store_ranks(self, found: Evaluation) -> None:
+        """Keep the ranks behind figures, so that they need not be found again to be compared."""
+        ranks = torch.stack([found.ranks.better, found.ranks.ties, found.ranks.candidates])
+        self.folder.save_ranks(found.protocol.key, ranks)
+
+    def kept_evaluation(self, split: str = "test", *, bootstrap: int = 1000) -> Evaluation | None:
+        """The figures of a split under the standard protocol from ranks kept in the run folder.
+
+        None where there are none, or where they are not those behind the figures of ``metrics.json``.
+        """
+        triples = self.graph.split(split)
+        figures, kept = self.folder.metrics().get(split), self.folder.ranks(split)
+        if figures is None or kept is None or kept.shape != (3, 2 * len(triples)):
+            return None
+        ranks = Ranks(*both_sides(triples, len(self.graph.relations)), *kept)
+        protocol = Protocol.of(self.graph, split, triples, resamples=bootstrap)
+        found = figures_of(ranks, self.graph, protocol)
+        return found if found.mrr == figures["metrics"]["both"]["mrr"] else None
 
     def predict(
         self,
@@ -106,7 +140,14 @@ class Run:
         progress: Progress = silent,
     ) -> list[list[Prediction]]:
         """``predict`` for many queries, a block of them at a time, in the order given."""
-        predictor = Predictor(self.model, self.graph, top=top, known=known, candidates=candidates)
+        predictor = Predictor(
+            self.model,
+            self.graph,
+            top=top,
+            known=known,
+            candidates=candidates,
+            calibration=self.calibration,
+        )
         answers = []
         for found in predictor.stream(queries):
             answers.append(found)
@@ -147,15 +188,72 @@ class Run:
 
     def score(self, triples: Sequence[tuple[str, str, str]]) -> list[float]:
         """The score of each (head, relation, tail), in the forward direction: of GoldE minus a distance."""
-        entities, relations = self.graph.entities, self.graph.relations
-        for i, fact in enumerate(triples):
-            if len(fact) != 3:
-                raise GoldeError(f"triples[{i}] is {fact!r}; a fact is (head, relation, tail)")
-        ids = [(entities.id(h), relations.id(r), entities.id(t)) for h, r, t in triples]
-        scores: list[float] = score_triples(
-            self.model, torch.tensor(ids, dtype=torch.int64).view(-1, 3)
-        ).tolist()
+        scores: list[float] = score_triples(self.model, self._ids(triples)).tolist()
         return scores
+
+    def probability(self, triples: Sequence[tuple[str, str, str]]) -> list[float]:
+        """The probability of each (head, relation, tail), of a run that is calibrated."""
+        ids = self._ids(triples)
+        scores = score_triples(self.model, ids).numpy()
+        found: list[float] = self.calibrated().probabilities(scores, ids[:, 1].numpy()).tolist()
+        return found
+
+    def calibrate(
+        self,
+        *,
+        method: str = "platt",
+        prior: float = 0.5,
+        each: int = 10,
+        negatives: Sequence[tuple[str, str, str]] | None = None,
+        seed: int = 0,
+        progress: Progress = silent,
+    ) -> Judged:
+        """Fit probabilities on the validation facts and keep them: see ``golde.inference.calibrate``.
+
+        From then on answers have a ``probability``.
+        """
+        self.calibration, judged = calibrate(
+            self.model,
+            self.graph,
+            method=method,
+            prior=prior,
+            each=each,
+            negatives=None if negatives is None else self._ids(negatives),
+            seed=seed,
+            progress=progress,
+        )
+        self.folder.save_calibration(self.calibration.as_dict() | {"judged": judged.as_dict()})
+        self.notes = ()
+        return judged
+
+    def calibrated(self) -> Calibration:
+        """The calibration, or an error if there is none."""
+        if self.calibration is None:
+            path = self.folder.path
+            raise GoldeError(
+                f"{path}: is not calibrated, so it has no probabilities; run 'golde calibrate {path}'"
+            )
+        return self.calibration
+
+    def classify(
+        self,
+        positives: Sequence[tuple[str, str, str]],
+        negatives: Sequence[tuple[str, str, str]],
+    ) -> dict[str, Classification]:
+        """How well facts are told from false claims, with probability ½ or a threshold a relation.
+
+        Both come from the calibration.
+        """
+        calibration = self.calibrated()
+        ids = torch.cat([self._ids(positives), self._ids(negatives)])
+        labels, relation = np.arange(len(ids)) < len(positives), ids[:, 1].numpy()
+        scores = score_triples(self.model, ids).double().numpy()
+        return {
+            "probability": classification(
+                calibration.probabilities(scores, relation) >= 0.5, labels
+            ),
+            "threshold": classification(scores > calibration.forward.threshold(relation), labels),
+        }
 
     def complete(
         self,
@@ -163,20 +261,56 @@ class Run:
         *,
         relations: Sequence[str] | None = None,
         per_relation: bool = False,
+        min_probability: float | None = None,
         progress: Progress = silent,
     ) -> list[Prediction]:
-        """The most plausible facts missing from the graph: see ``golde.inference.complete``."""
-        return complete(
+        """The most plausible facts missing from the graph: see ``golde.inference.complete``.
+
+        ``min_probability`` leaves out those below it, of a run that is calibrated.
+        """
+        least = None
+        if min_probability is not None:
+            if not 0 <= min_probability <= 1:
+                raise GoldeError(f"min_probability is {min_probability}; it must lie in 0 to 1")
+            least = self.calibrated().least_scores(min_probability)
+        found = complete(
             self.model,
             self.graph,
             top,
             relations=relations,
             per_relation=per_relation,
+            least=least,
             progress=progress,
         )
+        return found if self.calibration is None else self.calibration.annotated(found)
 
     def export(self, path: str | Path, format: str) -> None:
         """Write embeddings and relation parameters with names: see ``golde.inference.export``."""
         if self.folder.owns(path):
             raise GoldeError(f"{path}: is a file of the run itself; choose another name")
         export(self.model, self.graph, Path(path), format)
+
+    def _ids(self, triples: Sequence[tuple[str, str, str]]) -> Tensor:
+        """Facts by name as rows of ids, (n, 3)."""
+        entities, relations = self.graph.entities, self.graph.relations
+        for i, fact in enumerate(triples):
+            if len(fact) != 3:
+                raise GoldeError(f"triples[{i}] is {fact!r}; a fact is (head, relation, tail)")
+        ids = [(entities.id(h), relations.id(r), entities.id(t)) for h, r, t in triples]
+        return torch.tensor(ids, dtype=torch.int64).view(-1, 3)
+
+
+def _calibration(
+    folder: RunFolder, graph: KnowledgeGraph
+) -> tuple[Calibration | None, tuple[str, ...]]:
+    """The calibration of a run, or none and why: a bad one must not keep the run from being opened."""
+    try:
+        content = folder.calibration()
+        if content is None:
+            return None, ()
+        try:
+            return Calibration.from_dict(content, graph.relations), ()
+        except GoldeError as error:
+            raise RunError(f"{folder.calibration_file}: {error}; calibrate the run again") from None
+    except RunError as error:
+        return None, (f"no probabilities: {error}",)

@@ -108,6 +108,38 @@ def load_million(found: dict[str, Any]) -> str:
     )
 
 
+def advise_million(found: dict[str, Any]) -> str:
+    """A signature for about a million facts."""
+    about = {
+        "random_graph": "random facts",
+        "tree": "a tree with rings of siblings",
+        "cycles": "rings",
+    }
+    rows = [
+        [
+            about[name],
+            f"{one['facts']:,}",
+            f"{one['entities']:,}",
+            f"{one['relations']}",
+            f"**{one['cpu_s']['median']:.0f} s**",
+            f"{one['wall_s']['median']:.0f} s",
+            f"{one['peak_growth_mb']['median']:,.0f} MB",
+            f"`{one['signature']}`",
+        ]
+        for name, one in found["results"].items()
+    ]
+    head = ["graph", "facts", "entities", "relations", "processor", "in all", "memory", "proposal"]
+    settings = found["settings"]
+    return (
+        f"{table(head, rows)}\n\nThe measuring of `golde advise`, {settings['numbers']} numbers an entity, "
+        f"on graphs of `golde.data.synthetic` (seed {settings['seed']}); memory is how much the peak of the "
+        f"process grew beyond the graph. Medians of {settings['repeats']} repeats, each in a process of its "
+        "own, on one thread of a machine that did other work too: hence the difference between the time of "
+        f"the processor and that of the clock. {provenance(found)}; written by "
+        "`benchmarks/advise_million.py`."
+    )
+
+
 def gpu(found: dict[str, Any], script: str) -> str:
     machine, versions = found["machine"], found["versions"]
     return (
@@ -291,6 +323,7 @@ SECTIONS = {
     "gpu_accuracy": ("Kernels, precision and β: accuracy and time on a GPU", gpu_accuracy),
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
     "load_million": ("Loading a million facts", load_million),
+    "advise_million": ("Advice on a million facts", advise_million),
 }
 
 

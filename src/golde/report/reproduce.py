@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from golde.benchmark.provenance import commit, provenance
+from golde.benchmark.provenance import provenance
 from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, GoldeError, RunError
@@ -28,6 +28,7 @@ from golde.report.results import (
 )
 from golde.report.studies import Job
 from golde.runs import RunFolder
+from golde.runs.commit import commit
 from golde.runs.lock import locked
 from golde.training.defaults import resolve
 from golde.training.loop import Watcher, pick_device, train

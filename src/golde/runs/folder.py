@@ -5,14 +5,18 @@ run.json             format version, data digest and counts, versions, hardware,
 vocabulary.json      names of entities and relations, in id order
 graph.safetensors    the facts of each split, as ids
 model.safetensors    the parameters chosen on validation
+ranks.safetensors    the ranks behind figures of metrics.json, to compare runs fact by fact
 metrics.json         figures with their protocol, one entry per evaluated split or sample of it
+calibration.json     maps from scores to probabilities, and the digest of the model they were fitted to
 log.jsonl            one line per logged or validated step
+MODEL_CARD.md        what the model is, for people: see ``golde.runs.card``
 checkpoint.safetensors   parameters, optimiser state and progress, while training is under way
 run.lock             locked by the one process that trains here; removed when it ends
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -42,13 +46,17 @@ from golde.runs.lock import locked
 FORMAT_VERSION = 1
 
 _EVALUATE_AGAIN = "check its rights, or remove it and evaluate again"
+_CALIBRATE_AGAIN = "calibrate the run again"
 _LOCK = "run.lock"
 _WRITTEN_FIRST = ("vocabulary.json", "graph.safetensors", "config.toml", "run.json")  # in order
 _FILES = (
     *_WRITTEN_FIRST,
     "model.safetensors",
+    "ranks.safetensors",
     "metrics.json",
+    "calibration.json",
     "log.jsonl",
+    "MODEL_CARD.md",
     "checkpoint.safetensors",
     _LOCK,
 )
@@ -69,6 +77,7 @@ class RunFolder:
         self.path = Path(path)
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.log = self.path / "log.jsonl"
+        self.calibration_file = self.path / "calibration.json"
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -209,6 +218,22 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"{self.log}: cannot be written: {error}") from None
 
+    def save_ranks(self, key: str, ranks: Tensor) -> None:
+        """Keep the ranks behind the figures of a key: rows better, ties and candidates, (3, 2n)."""
+        path = self.path / "ranks.safetensors"
+        write_tensors(path, {**self._kept_ranks(), key: ranks.to(torch.int32)})
+
+    def ranks(self, key: str) -> Tensor | None:
+        """The ranks kept under a key, if there are any that can be read."""
+        ranks = self._kept_ranks().get(key)
+        return None if ranks is None else ranks.long()
+
+    def _kept_ranks(self) -> dict[str, Tensor]:
+        try:
+            return read_tensors(self.path / "ranks.safetensors")[0]
+        except RunError:  # missing or damaged: they can be found again
+            return {}
+
     def save_metrics(self, key: str, figures: dict[str, Any]) -> None:
         """Store figures under the key of their protocol, beside those already there."""
         path = self.path / "metrics.json"
@@ -218,6 +243,27 @@ class RunFolder:
         """All stored figures, by the key of their protocol."""
         path = self.path / "metrics.json"
         return read_json(path, fix=_EVALUATE_AGAIN) if path.is_file() else {}
+
+    def save_calibration(self, content: dict[str, Any]) -> None:
+        """Store a calibration of the model that is here now."""
+        write_json(self.calibration_file, {"model": self._model_digest(), **content})
+
+    def calibration(self) -> dict[str, Any] | None:
+        """The stored calibration, if there is one; one of another model is an error."""
+        if not self.calibration_file.is_file():
+            return None
+        content = read_json(self.calibration_file, fix=_CALIBRATE_AGAIN)
+        if content.pop("model", None) != self._model_digest():
+            raise RunError(
+                f"{self.calibration_file}: was fitted to other parameters than the run has now; "
+                f"{_CALIBRATE_AGAIN}"
+            )
+        return content
+
+    def _model_digest(self) -> str:
+        """SHA-256 of the file of parameters."""
+        with (self.path / "model.safetensors").open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def _write_graph(self, graph: KnowledgeGraph) -> None:
         write_json(

@@ -23,6 +23,8 @@ from golde.kernels.triton import has_triton
 from golde.models import Model, build
 from golde.runs import RunFolder
 from golde.runs.atomic import RESTORE, write_text
+from golde.runs.card import write_card
+from golde.runs.commit import loaded_commit
 from golde.runs.environment import environment
 from golde.training import checkpoint
 from golde.training.checkpoint import Progress
@@ -124,7 +126,9 @@ def _open(
                 f"{folder.path}: the folder is not empty and holds no run; choose an empty or new one"
             )
         folder.remove_leftovers()
-        folder.create(config, graph, {"environment": here, "finished": False})
+        folder.create(
+            config, graph, {"environment": here, "commit": loaded_commit(), "finished": False}
+        )
         return graph
     if not resume:
         raise RunError(
@@ -329,13 +333,15 @@ class _Training:
         self._refuse_damage()
         self.folder.save_model(self.model)
         self._store_figures()
-        self.folder.update_about(
-            finished=True,
-            seconds=round(time.monotonic() - self.started, 2),
-            steps=self.progress.step,
-            chosen_step=self.progress.best_step or self.progress.step,
-            validation=self.progress.validations,
-        )
+        ended = {
+            "finished": True,
+            "seconds": round(time.monotonic() - self.started, 2),
+            "steps": self.progress.step,
+            "chosen_step": self.progress.best_step or self.progress.step,
+            "validation": self.progress.validations,
+        }
+        write_card(self.folder, self.folder.about() | ended)
+        self.folder.update_about(**ended)
         self.folder.drop_checkpoint()
 
     def _store_figures(self) -> None:

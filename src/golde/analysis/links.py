@@ -1,0 +1,110 @@
+"""Training facts, indexed for walking from one to the next."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from golde.data.graph import KnowledgeGraph
+from golde.data.known import KnownFacts, in_turn
+
+
+class Paths(NamedTuple):
+    """Walks of two facts, ``(x, first, y)`` then ``(y, second, z)``."""
+
+    which: Tensor  # (n,) the pair (x, z) each belongs to
+    first: Tensor
+    middle: Tensor
+    second: Tensor
+
+
+class Links:
+    """The training facts but those from an entity to itself, which every rule holds for by accident."""
+
+    def __init__(self, graph: KnowledgeGraph) -> None:
+        self.entities, self.relations = len(graph.entities), len(graph.relations)
+        triples = graph.train[graph.train[:, 0] != graph.train[:, 2]]
+        self.known = KnownFacts(triples, self.entities, self.relations)
+        order = triples[:, 1].argsort(stable=True)
+        self.triples = triples[order]
+        self._starts = torch.searchsorted(
+            self.triples[:, 1].contiguous(), torch.arange(self.relations + 1)
+        )
+        head, relation, tail = triples.unbind(1)
+        self._forward = _sorted(head * self.entities + tail, relation)
+        self._backward = _sorted(tail * self.entities + head, relation)
+
+    def facts(self, relation: int) -> Tensor:
+        """The facts of one relation, (n, 3)."""
+        return self.triples[self._starts[relation] : self._starts[relation + 1]]
+
+    def between(self, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Every relation that leads from x to z, as (position of the pair, relation) pairs."""
+        codes, relation = self._forward
+        code = (x * self.entities + z).contiguous()
+        which, place = in_turn(
+            torch.searchsorted(codes, code), torch.searchsorted(codes, code, right=True)
+        )
+        return which, relation[place]
+
+    def paths(self, x: Tensor, z: Tensor, most: int) -> Paths:
+        """Every walk of two facts from x to z, found from the end with fewer facts.
+
+        Where that has more than ``most`` facts, so many of them are looked at, evenly spread.
+        """
+        leaving, entering = self._range(self._forward[0], x), self._range(self._backward[0], z)
+        from_x = leaving[1] - leaving[0] <= entering[1] - entering[0]
+        found = []
+        for chosen, (codes, relation), (start, stop) in (
+            (from_x, self._forward, leaving),
+            (~from_x, self._backward, entering),
+        ):
+            pairs = chosen.nonzero()[:, 0]
+            near, place = _spread(start[pairs], stop[pairs], most)
+            near = pairs[near]
+            middle, step = codes[place] % self.entities, relation[place]
+            ends = (middle, z[near]) if chosen is from_x else (x[near], middle)
+            at, other = self.between(*ends)
+            steps = (step[at], other) if chosen is from_x else (other, step[at])
+            found.append((near[at], steps[0], middle[at], steps[1]))
+        return Paths(*(torch.cat(column) for column in zip(*found, strict=True)))
+
+    def joined(
+        self, first: int, second: int, most: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor, int]:
+        """The ends x and z ≠ x of walks along two relations, each pair once, and how many walks there are.
+
+        All of them, or those of ``most`` walks drawn at random.
+        """
+        x, _, y = self.facts(first).unbind(1)
+        start, stop, base, codes = self.known.ranges(y, torch.tensor(second))
+        ends = (stop - start).cumsum(0)
+        total = int(ends[-1]) if len(ends) else 0
+        number = torch.arange(total)
+        if total > most:
+            number = torch.randint(total, (most,), generator=generator)
+        fact = torch.searchsorted(ends, number, right=True)
+        place = start[fact] + number - (ends - (stop - start))[fact]
+        pair = torch.unique(x[fact] * self.entities + codes[place] - base[fact])
+        x, z = pair // self.entities, pair % self.entities
+        return x[x != z], z[x != z], total
+
+    def _range(self, codes: Tensor, entity: Tensor) -> tuple[Tensor, Tensor]:
+        """Where the facts of each entity begin and end."""
+        first = entity * self.entities
+        return torch.searchsorted(codes, first), torch.searchsorted(codes, first + self.entities)
+
+
+def _sorted(codes: Tensor, relation: Tensor) -> tuple[Tensor, Tensor]:
+    codes, order = codes.sort()
+    return codes, relation[order]
+
+
+def _spread(start: Tensor, stop: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """``in_turn``, with at most so many of each range, evenly spread."""
+    size = stop - start
+    kept = size.clamp(max=most)
+    which, number = in_turn(torch.zeros_like(kept), kept)
+    return which, start[which] + number * size[which] // kept[which]

@@ -1,0 +1,119 @@
+"""``golde calibrate`` and ``classify``, and probabilities in what the other commands print."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Golde = Callable[..., Any]
+
+
+@pytest.fixture
+def copy(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The run in a folder of its own, under a short name."""
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copytree(run, "run"))
+
+
+def test_probabilities_appear_once_a_run_is_calibrated(
+    golde: Golde, copy: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "claims.tsv").write_text("e3\tnext\te4\ne3\tnext\te9\n", encoding="utf-8")
+    asked = (
+        ("predict", copy, "--head", "e3", "--relation", "next"),
+        ("complete", copy, "--top", 5),
+        ("score", copy, tmp_path / "claims.tsv"),
+    )
+    for command in asked:
+        assert "probability" not in golde(*command).stdout
+    result = golde("calibrate", copy)
+    assert result.exit_code == 0, result.stderr
+    for words in ("10 of valid", "typed", "before: σ(score + margin)", "calibration.json"):
+        assert words in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    for command in asked:
+        shown = golde(*command)
+        assert "probability" in shown.stdout
+        assert shown.stderr == ""
+    true, false = json.loads(golde(*asked[2], "--json").stdout)
+    assert 0 < false["probability"] < 0.5 < true["probability"] < 1
+    answers = json.loads(golde(*asked[0], "--json").stdout)["answers"]
+    assert answers[0]["probability"] > answers[-1]["probability"]
+    likely = json.loads(
+        golde(*asked[1], "--min-probability", answers[0]["probability"], "--json").stdout
+    )
+    assert all(fact["probability"] >= answers[0]["probability"] - 1e-9 for fact in likely)
+
+
+def test_json_has_the_fit_and_how_it_was_judged(golde: Golde, copy: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "reliability.svg"
+    result = golde(
+        "calibrate", copy, "--method", "isotonic", "--prior", "0.2", "--plot", picture, "--json"
+    )
+    found = json.loads(result.stdout)
+    assert (found["method"], found["prior"], found["negatives"]["each"]) == ("isotonic", 0.2, 10)
+    assert set(found["judged"]) == {"bins", "before", "after", "relations"}
+    assert set(found["judged"]["after"]) == {"ece", "brier", "log_loss", "bins"}
+    assert found["forward"]["overall"]["probability"]
+    assert picture.read_text("utf-8").startswith("<?xml")
+    assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
+
+
+def test_true_is_told_from_false(golde: Golde, copy: Path, tmp_path: Path) -> None:
+    true, false = tmp_path / "true.tsv", tmp_path / "false.tsv"
+    true.write_text("".join(f"e{i}\tnext\te{i + 1}\n" for i in range(20)), encoding="utf-8")
+    false.write_text("".join(f"e{i}\tnext\te{i + 3}\n" for i in range(20)), encoding="utf-8")
+    early = golde("classify", copy, true, false)
+    assert early.exit_code == 2
+    assert f"golde calibrate {copy}" in early.stderr
+    golde("calibrate", copy)
+    found = json.loads(golde("classify", copy, true, false, "--json").stdout)
+    assert (found["positives"], found["negatives"]) == (20, 20)
+    assert found["threshold"]["accuracy"] > 0.8
+    shown = golde("classify", copy, true, false).stdout
+    assert f"{found['probability']['f1']:.3f}" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_stale_calibration_is_noted_and_left_out(golde: Golde, copy: Path) -> None:
+    golde("calibrate", copy)
+    path = copy / "calibration.json"
+    path.write_text(path.read_text("utf-8").replace('"model": "', '"model": "0'), "utf-8")
+    shown = golde("complete", copy, "--top", 3)
+    assert shown.exit_code == 0
+    assert "probability" not in shown.stdout
+    assert "note: no probabilities: " in shown.stderr
+    assert "calibrate the run again" in shown.stderr
+    refused = golde("complete", copy, "--top", 3, "--min-probability", "0.5")
+    assert refused.exit_code == 2
+    assert "is not calibrated" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--prior", "0"), "prior is 0.0; it must lie between 0 and 1"),
+        (("--plot", "picture.pdf"), "picture.pdf: pictures are written as .png or .svg"),
+        (("--plot", "nowhere/picture.png"), "there is no folder nowhere"),
+        (("--negatives", "none.tsv"), "none.tsv"),
+        (("--negatives", "claims.tsv"), "claims.tsv:2: unknown entity 'e99'"),
+    ],
+)
+def test_mistakes_are_named_and_nothing_is_written(
+    golde: Golde,
+    copy: Path,
+    options: tuple[str, ...],
+    named: str,
+) -> None:
+    Path("claims.tsv").write_text("e1\tnext\te2\ne1\tnext\te99\n", encoding="utf-8")
+    result = golde("calibrate", copy, *options)
+    assert result.exit_code == 2
+    assert named in result.stderr
+    assert result.stdout == ""
+    assert not (copy / "calibration.json").exists()
