@@ -143,6 +143,8 @@ def test_run_json_says_what_was_added_to_what(tiny: Run, tmp_path: Path) -> None
         "steps": 3,
     }
     assert {key: record[key] for key in told} == told
+    card = (tmp_path / "new" / "MODEL_CARD.md").read_text("utf-8")
+    assert "| extended without training | 4 entities, 5 facts, 3 local steps |" in card
     kept = ("finished", "steps", "chosen_step", "validation", "environment")
     assert [about[key] for key in kept] == [before[key] for key in kept]
     again = golde.extend(

@@ -29,6 +29,7 @@ from golde.geometry import gather
 from golde.models import Model
 from golde.progress import Progress, silent
 from golde.runs import RunFolder
+from golde.runs.card import write_card
 from golde.runs.environment import environment
 from golde.training.dense_adam import dense_adam
 from golde.training.loop import DivergedError, pick_device
@@ -118,6 +119,7 @@ def extend(
         # The folder is a run once run.json is there: by then the model is, too.
         new.save_model(model)
         new.create(config, found.graph, {**about, "extensions": [*before, record]})
+        write_card(new, new.about())
     return new
 
 
