@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from golde._version import __version__
 
 if TYPE_CHECKING:
-    from golde.api import load_run, train
+    from golde.api import extend, load_run, train
     from golde.config import Config
     from golde.data.graph import KnowledgeGraph
     from golde.data.loading import load_graph
@@ -23,6 +23,7 @@ __all__ = [
     "Run",
     "Signature",
     "__version__",
+    "extend",
     "load_graph",
     "load_run",
     "train",
@@ -36,6 +37,7 @@ _HOMES = {
     "Query": "golde.inference",
     "Run": "golde.inference",
     "Signature": "golde.geometry",
+    "extend": "golde.api",
     "load_graph": "golde.data.loading",
     "load_run": "golde.api",
     "train": "golde.api",

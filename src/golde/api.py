@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from golde.config import Config
-from golde.data.graph import KnowledgeGraph
+from golde.data.graph import KnowledgeGraph, Named
 from golde.data.loading import load_graph
 from golde.inference import Run
 from golde.runs import RunFolder
 from golde.training import Report
 from golde.training import train as train_folder
+from golde.training.extend import extend as extend_folder
 from golde.training.loop import pick_device
 
 
@@ -38,6 +39,24 @@ def train(
     folder = train_folder(
         graph, out, config, device=device, resume=resume, watch=watch, should_stop=should_stop
     )
+    return Run(folder, pick_device(device))
+
+
+def extend(
+    run: str | Path,
+    facts: str | Path | Named,
+    out: str | Path,
+    *,
+    steps: int | None = None,
+    columns: str | None = None,
+    device: str = "auto",
+) -> Run:
+    """Add new entities and facts to a run, into the new folder ``out``; then open that.
+
+    ``facts`` is a file as for training, or (head, relation, tail) names. All that was trained stays as it
+    is, and so does ``run``: see ``golde.training.extend``.
+    """
+    folder = extend_folder(run, facts, out, steps=steps, columns=columns, device=device)
     return Run(folder, pick_device(device))
 
 

@@ -208,3 +208,24 @@ def test_random_numbers_are_uniform() -> None:
         found = torch.bincount(values, minlength=kinds)
         chi_square = float(((found - expected) ** 2 / expected).sum())
         assert abs(chi_square - (kinds - 1)) < 5 * (2 * (kinds - 1)) ** 0.5
+
+
+def test_batches_can_be_made_of_some_facts_while_all_are_masked() -> None:
+    """As for new entities: only their facts are asked, no known fact becomes a negative."""
+    train = some_facts(200)
+    asked = train[:5]
+    drawing = sampler(train, asked=asked, batch_size=10).seek(3)
+    batch, candidates, _, _ = drawing.draw()
+    assert sorted(rows(batch)) == sorted(directed_facts(asked))
+    facts = {tuple(fact) for fact in train.tolist()}
+    hidden = 0
+    for b, (entity, direction, _) in enumerate(rows(batch)):
+        seen = set()
+        for n, other in enumerate(candidates.entity.tolist()):
+            asks_heads = direction >= RELATIONS
+            fact = (other, direction % RELATIONS, entity)
+            known = (fact if asks_heads else fact[::-1]) in facts
+            assert bool(candidates.masked[b, n]) == (known or other in seen)
+            hidden += known
+            seen.add(other)
+    assert hidden > 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from golde.cli import options
+from golde.cli import hops, options
 from golde.cli.output import bar, note, say, say_json, say_points, say_table
 from golde.errors import GoldeError
 
@@ -53,6 +53,8 @@ def predict(
     head: Annotated[str | None, typer.Option(help="The entity a fact is about.")] = None,
     relation: Annotated[str | None, typer.Option(help="The relation.")] = None,
     tail: Annotated[str | None, typer.Option(help="The entity at the other end.")] = None,
+    path: hops.Path = None,
+    beam: hops.Beam = None,
     queries: Annotated[
         Path | None,
         typer.Option(
@@ -72,6 +74,12 @@ def predict(
     json: options.Json = False,
 ) -> None:
     """Answer queries: facts with one of the three names left out."""
+    if path is not None or beam is not None:
+        if relation is not None or queries is not None:
+            raise GoldeError("--path stands in place of --relation, and --queries have none")
+        _check_table(out, candidates)
+        hops.answer(run, head, tail, path, beam, top, known.value, candidates, out, device, json)
+        return
     single = (head, relation, tail) != (None, None, None)
     if single == (queries is not None):
         raise GoldeError(

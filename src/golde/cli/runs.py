@@ -10,6 +10,7 @@ import typer
 
 from golde.cli import options
 from golde.cli.evaluate import figure
+from golde.cli.extend import described
 from golde.cli.output import say, say_json, say_points, say_table
 from golde.cli.train import outcome
 from golde.errors import GoldeError
@@ -41,6 +42,7 @@ def show(run: options.Run, json: options.Json = False) -> None:
     say_points(
         [
             *(outcome(folder) if about["finished"] else [("run", f"{run} (not finished)")]),
+            *(point for one in about.get("extensions", []) for point in described(one)[:1]),
             ("graph", _graph(about)),
             ("space", config.model.space),
             ("machine", _machine(machine)),

@@ -21,6 +21,7 @@ from golde.inference.calibrate import calibrate
 from golde.inference.calibration import Calibration, Judged
 from golde.inference.complete import complete
 from golde.inference.export import export
+from golde.inference.paths import PathAnswer, answer_path, parse_path, reversed_path
 from golde.inference.predict import Predictor, score_triples
 from golde.inference.queries import Prediction, Query
 from golde.models import Model
@@ -152,6 +153,38 @@ class Run:
             answers.append(found)
             progress(len(answers), len(queries))
         return answers
+
+    def predict_path(
+        self,
+        path: str,
+        *,
+        head: str | None = None,
+        tail: str | None = None,
+        beam: int | None = None,
+        top: int = 10,
+        known: str = "mark",
+        candidates: Sequence[str] | None = None,
+    ) -> list[PathAnswer]:
+        """The most plausible entities at the other end of a path such as ``"r1,^r2"``, best first.
+
+        From a ``head`` the path is walked forwards, from a ``tail`` back. Without ``beam`` maps are
+        composed, with it so many entities are kept after every hop: see ``golde.inference.paths``.
+        """
+        directions, start = parse_path(path, self.graph), head
+        if tail is not None and head is None:
+            directions, start = reversed_path(directions, len(self.graph.relations)), tail
+        elif start is None or tail is not None:
+            raise GoldeError("a path has one known end; give either head or tail")
+        return answer_path(
+            self.model,
+            self.graph,
+            start,
+            directions,
+            beam=beam,
+            top=top,
+            known=known,
+            candidates=candidates,
+        )
 
     def score(self, triples: Sequence[tuple[str, str, str]]) -> list[float]:
         """The score of each (head, relation, tail), in the forward direction: of GoldE minus a distance."""

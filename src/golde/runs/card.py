@@ -224,6 +224,9 @@ def _origin(about: Mapping[str, Any]) -> list[list[str]]:
             ["versions" if not i else "gone on with", ", ".join(versions)],
             ["machine" if not i else "gone on with on", f"{where}; {machine.get('platform')}"],
         ]
+    for added in about.get("extensions", []):
+        sizes = f"{added['new_entities']:,} entities, {added['new_facts']:,} facts"
+        rows.append(["extended without training", f"{sizes}, {added['steps']:,} local steps"])
     return rows
 
 

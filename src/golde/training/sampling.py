@@ -62,7 +62,11 @@ def directed(triples: Tensor, relations: int) -> Tensor:
 
 
 class Sampler:
-    """Draws the batch and the negatives of the step that ``seek`` was told."""
+    """Draws the batch and the negatives of the step that ``seek`` was told.
+
+    Batches are made of the facts ``asked``, all of ``train`` unless told otherwise; no fact of ``train`` is
+    a negative.
+    """
 
     def __init__(
         self,
@@ -70,6 +74,7 @@ class Sampler:
         entities: int,
         relations: int,
         *,
+        asked: Tensor | None = None,
         batch_size: int,
         negatives: int,
         answers: bool = False,
@@ -77,7 +82,8 @@ class Sampler:
         seed: int,
         device: torch.device,
     ) -> None:
-        facts, known = directed(train, relations), KnownFacts(train, entities, relations)
+        everything, known = directed(train, relations), KnownFacts(train, entities, relations)
+        facts = everything if asked is None else directed(asked, relations)
         total = facts.shape[1]
         # Before the move: devices round roots differently.
         weights = _subsampling_weights(facts, known) if subsampling else torch.ones(total)
@@ -95,7 +101,7 @@ class Sampler:
         # The order of the epoch, and as much of the next as a batch can reach into.
         self._order = torch.zeros(total + self.batch_size, dtype=torch.int64, device=device)
         self._source = self._kernel_source() if fuses(self.weights) else None
-        self._asked = self._by_answer() if device.type == "cpu" else None
+        self._asked = self._by_answer(everything) if device.type == "cpu" else None
         self.seek(0)
 
     def seek(self, step: int) -> Self:
@@ -182,8 +188,8 @@ class Sampler:
         masked[row, column] = True
         return masked
 
-    def _by_answer(self) -> _Asked:
-        entity, direction, answer = self.facts
+    def _by_answer(self, facts: Tensor) -> _Asked:
+        entity, direction, answer = facts
         answer, order = answer.sort()
         offsets = torch.searchsorted(answer, torch.arange(self.entities + 1))
         return _Asked(self._key(entity, direction)[order], offsets)
