@@ -130,3 +130,25 @@ def test_what_is_no_mistake_of_the_person_stays_an_exception(
     result = golde("show", run)
     assert result.exit_code == 1
     assert isinstance(result.exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("complete", RUN, "--format", "nt", "--out", f"{RUN}/model.safetensors"),
+        ("complete", RUN, "--format", "neo4j", "--out", f"{RUN}/run.json"),
+        ("advise", FACTS, "--out", f"{RUN}/config.toml"),
+        ("tune", FACTS, "--out", f"{RUN}/config.toml"),
+        ("bench", "--out", f"{RUN}/metrics.json"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_writes_over_a_file_of_a_run(
+    golde: Golde, facts: Path, run: Path, command: tuple[str, ...]
+) -> None:
+    before = {path: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    given = [part.replace(RUN, str(run)).replace(FACTS, str(facts)) for part in command]
+    refused = golde(*given)
+    assert refused.exit_code == 2
+    assert "is a file of the run" in refused.stderr
+    assert {path: path.read_bytes() for path in run.iterdir() if path.is_file()} == before

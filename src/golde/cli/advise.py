@@ -77,6 +77,7 @@ def advise(
 def _check_files(source: str, out: Path | None, plot: Path | None) -> None:
     """Mistakes in names are told before a large graph is read."""
     from golde.runs.atomic import refuse_what_is_no_file
+    from golde.runs.folder import refuse_part_of_a_run
 
     if plot is not None:
         from golde.analysis.shape_picture import check_picture
@@ -86,6 +87,7 @@ def _check_files(source: str, out: Path | None, plot: Path | None) -> None:
         raise GoldeError(f"{out}: a configuration is TOML; name it .toml")
     for path in filter(None, (out, plot)):
         refuse_what_is_no_file(path)
+        refuse_part_of_a_run(path)
         if not path.parent.is_dir():
             raise GoldeError(f"{path}: there is no folder {path.parent}; make it first")
 

@@ -244,6 +244,9 @@ def _links(format: Links | None, out: Path | None, base: str | None) -> Links | 
         raise GoldeError(f"--format {format.value} goes to a file: give --out FILE")
     if not out.parent.is_dir():
         raise GoldeError(f"{out}: there is no folder {out.parent}; make it first")
+    from golde.runs.folder import refuse_part_of_a_run
+
+    refuse_part_of_a_run(out)
     return format
 
 

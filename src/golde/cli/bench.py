@@ -84,12 +84,14 @@ def bench(
     from golde.benchmark.compare import bench as run_bench
     from golde.benchmark.task import Task
     from golde.runs.atomic import refuse_what_is_no_file, write_json
+    from golde.runs.folder import refuse_part_of_a_run
     from golde.training.loop import pick_device
 
     if out is not None:  # before minutes of measuring
         if not out.parent.is_dir():
             raise GoldeError(f"{out}: there is no folder {out.parent}; make it first")
         refuse_what_is_no_file(out)
+        refuse_part_of_a_run(out)
     place = pick_device(device.value)
     size = _size(
         place,

@@ -175,11 +175,13 @@ def tune(
 def _refuse_places(out: Path, place: str, config: Path | None, plot: Path | None) -> None:
     """Before hours of searching: places that could not be written to, or would be lost."""
     from golde.runs.atomic import refuse_what_is_no_file
+    from golde.runs.folder import refuse_part_of_a_run
 
     for path in filter(None, (out, plot)):
         if not path.absolute().parent.is_dir():
             raise GoldeError(f"{path}: there is no folder {path.parent}; make it first")
         refuse_what_is_no_file(path)
+        refuse_part_of_a_run(path)
     if out.suffix != ".toml":
         raise GoldeError(f"--out {out}: settings are written as TOML; name it FILE.toml")
     if config is not None and config.exists() and out.exists() and config.samefile(out):

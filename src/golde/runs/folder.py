@@ -301,3 +301,10 @@ def _facts(path: Path, split: str, triples: Tensor | None, limits: Tensor) -> Te
         if ((triples >= 0) & (triples < limits)).all():
             return triples
     raise RunError(f"{path}: {split!r} does not hold facts as rows of three ids; {RESTORE}")
+
+
+def refuse_part_of_a_run(path: Path) -> None:
+    """An error if ``path`` is a file that a run consists of, which nothing else may replace."""
+    folder = RunFolder(path.resolve().parent)
+    if folder.exists() and folder.owns(path):
+        raise RunError(f"{path}: is a file of the run {folder.path} itself; choose another name")
