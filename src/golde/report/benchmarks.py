@@ -140,6 +140,88 @@ def advise_million(found: dict[str, Any]) -> str:
     )
 
 
+def extend_experiment(found: dict[str, Any]) -> str:
+    """New entities added to a run, beside training it again with them."""
+    head = ["set", "new entities", "all", "new entity asked", "new entity answers", "old facts"]
+    rows = [
+        [one["set"], way, *(f"{found_by['figures'][column]['mrr']:.3f}" for column in head[2:])]
+        for one in found["results"]
+        for way, found_by in one["results"].items()
+    ]
+    sizes = "; ".join(
+        f"{one['set']}: {one['held_out_entities']} new entities of {one['entities']:,}, "
+        f"{one['facts']['given']:,} facts given, {one['facts']['ranked']:,} ranked"
+        for one in found["results"]
+    )
+    (steps,) = {one["settings"]["training"]["steps"] for one in found["results"]}
+    seeds = ", ".join(str(seed) for seed in sorted({one["seed"] for one in found["results"]}))
+    return (
+        f"{table(head, rows)}\n\nMRR, {found['protocol']}. {found['held_out_share']:.0%} of the entities are "
+        f"held out with all their facts, the rest is trained for {steps:,} steps (seed {seeds}), half of the "
+        "facts held out are given, and the other half is ranked; the last column has validation facts of "
+        f"old entities. {sizes}. {provenance(found)}; written by `benchmarks/extend_experiment.py`."
+    )
+
+
+def extend_million(found: dict[str, Any]) -> str:
+    """Adding entities to a run on a million facts."""
+    rows = [
+        [
+            f"{one['new_entities']:,}",
+            f"{one['new_facts']:,}",
+            f"{one['local_steps']:,}",
+            f"**{one['cpu_seconds']:.1f} s**",
+        ]
+        for one in found["results"]
+    ]
+    hops = ", ".join(f"by {way} {s:.2f} s" for way, s in found["two_hops_cpu_seconds"].items())
+    head = ["new entities", "new facts", "local steps", "processor"]
+    return (
+        f"{table(head, rows)}\n\n`golde extend` from opening the run to the last file, "
+        f"{found['facts']:,} facts, {found['entities']:,} entities, {found['relations']:,} relations, "
+        f"`{found['settings']['model']['signature']}`, one thread, no more than {found['peak_mb']:,} MB. "
+        f"One query of two hops there: {hops}. {provenance(found)}; written by `benchmarks/extend_million.py`."
+    )
+
+
+def paths(found: dict[str, Any]) -> str:
+    """Answers several hops away."""
+    ways = list(found["results"][0]["results"])
+    rows = []
+    for one in found["results"]:
+        figures = [one["results"][way]["figures"] for way in ways]
+        mrr = [f"{figure['mrr']:.3f}" for figure in figures]
+        rows.append([one["set"], f"{one['hops']}", *mrr, f"{figures[0]['chance_mrr']:.3f}"])
+    (steps,) = {one["settings"]["training"]["steps"] for one in found["results"]}
+    (queries,) = {one["queries"] for one in found["results"]}
+    head = ["set", "hops", *ways, "chance"]
+    return (
+        f"{table(head, rows)}\n\nMRR of {queries} answers each; {found['protocol']}. No path of training "
+        "facts leads to such an answer. Frequency ranks entities by how often they answer the last relation in "
+        f"training. {steps:,} steps of training, seed {found['seed']}. {provenance(found)}; "
+        "written by `benchmarks/paths.py`."
+    )
+
+
+def explain_million(found: dict[str, Any]) -> str:
+    """Reasons, rules and the learned geometry on a million facts."""
+    settings, one = found["settings"], found["results"]
+    rules = sum(one[part]["median"] for part in ("index_s", "candidates_s", "judge_s"))
+    rows = [
+        ["`golde explain`, one fact", f"**{one['explain_s']['median']:.1f} s**"],
+        ["`golde rules`, all relations", f"**{rules:.1f} s**"],
+        ["`golde geometry`, all relations", f"**{one['geometry_s']['median']:.1f} s**"],
+    ]
+    return (
+        f"{table(['command', 'processor'], rows)}\n\nWithout opening the run; {settings['facts']:,} facts, "
+        f"{settings['entities']:,} entities, {settings['relations']:,} relations, `{settings['signature']}` "
+        f"untrained. {one['planted_found']} of {one['planted_rules']} planted rules are among the "
+        f"{one['candidates']:,} candidates that are judged. Medians of {settings['repeats']} repeats, "
+        f"{settings['threads']} thread, at most {one['peak_mb']:,.0f} MB. {provenance(found)}; written by "
+        "`benchmarks/explain_million.py`."
+    )
+
+
 def gpu(found: dict[str, Any], script: str) -> str:
     machine, versions = found["machine"], found["versions"]
     return (
@@ -324,6 +406,10 @@ SECTIONS = {
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
     "load_million": ("Loading a million facts", load_million),
     "advise_million": ("Advice on a million facts", advise_million),
+    "extend_experiment": ("New entities without training again", extend_experiment),
+    "extend_million": ("New entities on a million facts", extend_million),
+    "paths": ("Several hops", paths),
+    "explain_million": ("Reasons and rules on a million facts", explain_million),
 }
 
 
