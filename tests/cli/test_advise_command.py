@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,7 @@ def test_it_prints_a_signature_with_reasons_in_80_columns(
     )
     assert any("located in" in line and line.rstrip().endswith("hierarchy") for line in lines)
     assert any(line.startswith("borders") and line.rstrip().endswith("symmetric") for line in lines)
-    assert lines[-1].startswith('next  golde train world --set "model.signature=')
+    assert lines[-1].startswith("next  golde train world --set 'model.signature=")
 
 
 def test_the_page_shows_what_it_prints_and_draws(golde: Golde, tmp_path: Path) -> None:
@@ -100,3 +101,17 @@ def test_a_missing_extra_is_named_before_the_graph_is_read(
     result = golde("advise", tmp_path / "none.tsv", "--plot", tmp_path / "new.png")
     assert result.exit_code == 2
     assert "pip install 'golde[plots]'" in result.stderr
+
+
+def test_the_next_command_reads_the_graph_as_this_one_did(golde: Golde, tmp_path: Path) -> None:
+    table = tmp_path / "facts.csv"
+    rows = [f"{i},e{i},note,next,e{i + 1}\n" for i in range(40)]
+    table.write_text("".join(["id,from,note,kind,to\n", *rows]), encoding="utf-8")
+    advised = golde("advise", table, "--columns", "from,kind,to", "--valid", "5")
+    assert advised.exit_code == 0, advised.stderr
+    words = shlex.split(advised.stdout.splitlines()[-1])[2:]
+    out = str(tmp_path / "run")
+    quick = ("--set", "training.steps=1")
+    trained = golde(*[out if word == "RUN" else word for word in words], *quick)
+    assert trained.exit_code == 0, trained.stderr
+    assert Config.load(tmp_path / "run" / "config.toml").model.signature

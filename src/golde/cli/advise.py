@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -43,7 +44,9 @@ def advise(
         Path | None,
         typer.Option(metavar="FILE", help="Draw the shapes into a .png or .svg (extra: plots)."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is sampled.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=options.LARGEST_SEED, help="Seed of what is sampled.")
+    ] = 0,
     data_dir: options.DataDir = None,
     columns: options.Columns = None,
     valid: options.ValidSize = options.HELD_OUT,
@@ -55,7 +58,7 @@ def advise(
     Trees call for hyperbolic components, cycles and several answers for elliptic ones, chains and grids
     for Euclidean ones.
     """
-    _check_files(source, out, plot)
+    _check_files(out, plot)
     graph = read_graph(source, data_dir, columns, valid, test)
     from golde.analysis.advise import advise as advise_on
 
@@ -71,10 +74,16 @@ def advise(
     if json:
         say_json(found.to_dict())
     else:
-        _print(found, source, out, plot)
+        given = (
+            ["--config", str(out)]
+            if out
+            else [source, "--set", f"model.signature={found.signature}"]
+        )
+        train = ["golde", "train", *given, *options.reading(data_dir, columns, valid, test)]
+        _print(found, [path for path in (out, plot) if path], shlex.join([*train, "--out", "RUN"]))
 
 
-def _check_files(source: str, out: Path | None, plot: Path | None) -> None:
+def _check_files(out: Path | None, plot: Path | None) -> None:
     """Mistakes in names are told before a large graph is read."""
     from golde.runs.atomic import refuse_what_is_no_file
     from golde.runs.folder import refuse_part_of_a_run
@@ -113,7 +122,7 @@ def _write_config(path: Path, source: str, found: Advice) -> None:
     write_text(path, about + tomli_w.dumps(settings))
 
 
-def _print(found: Advice, source: str, out: Path | None, plot: Path | None) -> None:
+def _print(found: Advice, written: list[Path], train: str) -> None:
     whole = found.whole
     counts = f"{whole.facts:,} training facts, {whole.entities:,} entities, {len(found.shapes):,} relations"
     say_points(
@@ -130,9 +139,7 @@ def _print(found: Advice, source: str, out: Path | None, plot: Path | None) -> N
             say(line)
     say()
     _print_relations(found)
-    config = f"--config {out}" if out else f'{source} --set "model.signature={found.signature}"'
-    written = [("wrote", str(path)) for path in (out, plot) if path is not None]
-    say_points([*written, ("next", f"golde train {config} --out RUN")])
+    say_points([*(("wrote", str(path)) for path in written), ("next", train)])
 
 
 def _print_relations(found: Advice) -> None:

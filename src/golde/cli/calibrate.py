@@ -39,14 +39,19 @@ def calibrate(
         typer.Option(metavar="P", help="How probable a claim is before its score is seen."),
     ] = 0.5,
     each: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Typed negatives for either side of a fact.")
+        int,
+        typer.Option(
+            min=1, max=1000, metavar="N", help="Typed negatives for either side of a fact."
+        ),
     ] = 10,
     negatives: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="False facts to fit against instead of typed negatives."),
     ] = None,
     columns: options.Columns = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the negatives and halves.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=options.LARGEST_SEED, help="Seed of the negatives and halves.")
+    ] = 0,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw what was said against what was true (.png, .svg)."),

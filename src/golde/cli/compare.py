@@ -39,7 +39,9 @@ def compare(
     resamples: Annotated[
         int, typer.Option(min=100, help="Resamples behind intervals and p-values.")
     ] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the resamples.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=options.LARGEST_SEED, help="Seed of the resamples.")
+    ] = 0,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw it as .png or .svg (extra: plots)."),

@@ -27,6 +27,8 @@ def parse_size(text: str) -> float:
         ) from None
 
 
+LARGEST_SEED = 2**32 - 1
+
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained run.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value and nothing else.")]
 OnDevice = Annotated[Device, typer.Option("--device", help="Where to compute.")]
@@ -56,3 +58,12 @@ ValidSize = Annotated[
 TestSize = Annotated[str, typer.Option("--test", metavar="SIZE", help="The same for the test.")]
 HELD_OUT = "0.1"
 """How much of a single file each of the two is unless told otherwise."""
+
+
+def reading(data_dir: Path | None, columns: str | None, valid: str, test: str) -> list[str]:
+    """The options by which a graph was read, where it was not as usual, to be given again."""
+    words = [] if data_dir is None else ["--data-dir", str(data_dir)]
+    words += [] if columns is None else ["--columns", columns]
+    for option, size in (("--valid", valid), ("--test", test)):
+        words += [] if size == HELD_OUT else [option, size]
+    return words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -17,15 +17,14 @@ import typer
 from golde.cli import options
 from golde.cli.output import console, note, say, say_json, say_points, say_table
 from golde.cli.train import read_graph, stopping
+from golde.cli.trials import align, cells, headings, table
 from golde.errors import GoldeError
 from golde.words import duration
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from golde.config import Config
     from golde.data.graph import KnowledgeGraph
-    from golde.tuning import Space, Study, Trial
+    from golde.tuning import Study, Trial
 
 TRIALS = 50
 """Trials of a search that was given neither a number nor a time."""
@@ -92,7 +91,9 @@ def tune(
         Path | None, typer.Option(help="Settings that stay as they are, as TOML.")
     ] = None,
     set_: options.Set = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=options.LARGEST_SEED, help="Seed of the search.")
+    ] = 0,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw what mattered, as PNG or SVG (extra: plots)."),
@@ -130,7 +131,7 @@ def tune(
     searched = search_space(space.value, base, graph, numbers)
     wanted = trials or (TRIALS if seconds is None else UNLIMITED)
     there = Study(place, searched, graph, seed=seed)
-    reading = _reading_options(data_dir, columns, valid, test)
+    reading = options.reading(data_dir, columns, valid, test)
     if worker:
         raise typer.Exit(_work(there, graph, wanted, device.value, worker))
     command: list[Any] = [sys.executable, "-m", "golde", "tune", graph_name, *reading]
@@ -195,17 +196,6 @@ def _refuse_places(out: Path, place: str, config: Path | None, plot: Path | None
             pass
     if "://" not in place and Path(place).suffix in (".toml", ".png", ".svg"):
         raise GoldeError(f"--study {place}: is no name for a database; name it FILE.db")
-
-
-def _reading_options(
-    data_dir: Path | None, columns: str | None, valid: str, test: str
-) -> list[Any]:
-    """How the graph was read, where it was not as usual."""
-    words: list[Any] = [] if data_dir is None else ["--data-dir", data_dir]
-    words += [] if columns is None else ["--columns", columns]
-    for option, size in (("--valid", valid), ("--test", test)):
-        words += [] if size == options.HELD_OUT else [option, size]
-    return words
 
 
 def _work(study: Study, graph: KnowledgeGraph, wanted: int, device: str, workers: int) -> int:
@@ -273,8 +263,8 @@ def _shown(study: Study, wanted: int | None, end: float) -> Iterator[Callable[[]
         best = study.best()
         top = "" if best is None else f"; best MRR {best.mrr:.4f}, trial {best.number}"
         seen = [trial for trial in trials if trial.counts or trial.state == "running"]
-        table = _table(study.space, seen[-ROWS_LIVE:], study.validations, best)
-        return Group(Text(f"{done}{of} trials{more}{top}", style="bold"), table)
+        rows = table(study.space, seen[-ROWS_LIVE:], study.validations, best)
+        return Group(Text(f"{done}{of} trials{more}{top}", style="bold"), rows)
 
     with Live(console=screen, auto_refresh=False, transient=True) as live:
         yield lambda: live.update(picture(), refresh=True)
@@ -284,87 +274,11 @@ def _line(study: Study, trial: Trial) -> str:
     """A finished trial in one line."""
     if trial.state == "failed":
         return f"trial {trial.number}: failed, {trial.reason}"
-    cells = zip(_headings(study.space)[3:-1], _cells(study.space, trial, 0)[3:-1], strict=True)
-    told = ", ".join(f"{heading} {cell}" for heading, cell in cells if cell)
+    settings = zip(headings(study.space)[3:-1], cells(study.space, trial, 0)[3:-1], strict=True)
+    told = ", ".join(f"{heading} {cell}" for heading, cell in settings if cell)
     after = "" if trial.state == "complete" else f" after {trial.validations}/{study.validations}"
     state = "done" if trial.state == "complete" else "cut"
     return f"trial {trial.number}: MRR {trial.mrr or 0:.4f}, {state}{after}; {told}"
-
-
-def _table(space: Space, trials: Sequence[Trial], validations: int, best: Trial | None) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True, pad_edge=False)
-    for heading, side in zip(_headings(space), _align(space), strict=True):
-        table.add_column(heading, justify="left" if side == "<" else "right", no_wrap=True)
-    for trial in trials:
-        mine = best is not None and trial.number == best.number
-        style = "bold green" if mine else "" if trial.state in ("running", "complete") else "dim"
-        table.add_row(*_cells(space, trial, validations), style=style)
-    return table
-
-
-SHORT = {
-    "training.batch_size": "batch",
-    "model.margin": "γ",
-    "training.learning_rate": "rate",
-    "training.temperature": "α",
-    "training.negatives": "neg.",
-    "training.regulariser": "penalty",
-    "model.bias": "bias",
-}
-"""Headings of the axes that may have a column; those of the signature make it up together, with the bias."""
-
-
-def _has_signature(space: Space) -> bool:
-    return any(name.startswith("signature.") for name in space.axes)
-
-
-def _columns(space: Space) -> list[str]:
-    """The axes that have a column of their own."""
-    merged = {"model.bias"} if _has_signature(space) else set()
-    return [name for name in SHORT if name in space.axes.keys() - merged]
-
-
-def _headings(space: Space) -> list[str]:
-    axes = [SHORT[name] for name in _columns(space)]
-    return ["#", "", "MRR", *(["space"] if _has_signature(space) else []), *axes, "time"]
-
-
-def _align(space: Space) -> str:
-    words = {"", "space", "penalty", "bias"}
-    return "".join("<" if heading in words else ">" for heading in _headings(space))
-
-
-def _cells(space: Space, trial: Trial, validations: int) -> list[str]:
-    """A row of the table."""
-    state = {
-        "complete": "done",
-        "pruned": f"cut {trial.validations}",
-        "running": f"{trial.validations}/{validations}",
-    }.get(trial.state, trial.state)
-    row = [str(trial.number), state, "" if trial.mrr is None else f"{trial.mrr:.3f}"]
-    point, seconds = trial.point, round(trial.seconds)
-    if _has_signature(space):
-        row.append((space.signature(point) or "") + " +b" * point.get("model.bias", False))
-    row += [_value(name, point) for name in _columns(space)]
-    return [*row, f"{seconds // 60}:{seconds % 60:02}"]
-
-
-def _value(name: str, point: dict[str, Any]) -> str:
-    """A setting in few letters."""
-    value = point.get(name, "")
-    if name == "training.regulariser" and value not in ("", "none"):
-        weight = f"{point.get('training.regulariser_weight', 0.0):.1g}"
-        return f"{value} {weight.removeprefix('0').replace('e-0', 'e-')}"
-    if name == "training.learning_rate" and value:
-        return f"{value:.1e}".replace("e-0", "e-")
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if name == "training.temperature" and value != "":
-        return f"{value:.2f}"
-    return f"{value:.2g}" if isinstance(value, float) else str(value).replace("none", "")
 
 
 def _settings(study: Study, graph: KnowledgeGraph, best: Trial) -> Config:
@@ -461,8 +375,8 @@ def _print(
     trials = [trial for trial in study.trials() if trial.counts]
     order = {"complete": 0, "pruned": 1, "failed": 2}
     ranked = sorted(trials, key=lambda trial: (order[trial.state], -(trial.mrr or 0)))
-    rows = [_cells(study.space, trial, study.validations) for trial in ranked[:ROWS_SHOWN]]
-    say_table(_headings(study.space), rows, _align(study.space))
+    rows = [cells(study.space, trial, study.validations) for trial in ranked[:ROWS_SHOWN]]
+    say_table(headings(study.space), rows, align(study.space))
     counts = {s: sum(trial.state == s for trial in trials) for s in order}
     told = f"{counts['complete']} trained to the end, {counts['pruned']} cut short"
     told += f", {counts['failed']} failed" if counts["failed"] else ""

@@ -116,6 +116,8 @@ def extend(
     of_the_graph = {"format", "graph", "digest", "entities", "relations", "train", "valid", "test"}
     about = {key: value for key, value in about.items() if key not in of_the_graph}
     with new.alone():
+        if new.exists():  # another process was faster
+            raise RunError(f"{new.path}: holds a run by now; choose another --out")
         # The folder is a run once run.json is there: by then the model is, too.
         new.save_model(model)
         new.create(config, found.graph, {**about, "extensions": [*before, record]})
