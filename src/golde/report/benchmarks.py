@@ -180,7 +180,8 @@ def extend_million(found: dict[str, Any]) -> str:
         f"{table(head, rows)}\n\n`golde extend` from opening the run to the last file, "
         f"{found['facts']:,} facts, {found['entities']:,} entities, {found['relations']:,} relations, "
         f"`{found['settings']['model']['signature']}`, one thread, no more than {found['peak_mb']:,} MB. "
-        f"One query of two hops there: {hops}. {provenance(found)}; written by `benchmarks/extend_million.py`."
+        f"One query of two hops there: {hops}. {provenance(found)}; written by "
+        "`benchmarks/extend_million.py`."
     )
 
 
@@ -197,8 +198,8 @@ def paths(found: dict[str, Any]) -> str:
     head = ["set", "hops", *ways, "chance"]
     return (
         f"{table(head, rows)}\n\nMRR of {queries} answers each; {found['protocol']}. No path of training "
-        "facts leads to such an answer. Frequency ranks entities by how often they answer the last relation in "
-        f"training. {steps:,} steps of training, seed {found['seed']}. {provenance(found)}; "
+        "facts leads to such an answer. Frequency ranks entities by how often they answer the last relation "
+        f"in training. {steps:,} steps of training, seed {found['seed']}. {provenance(found)}; "
         "written by `benchmarks/paths.py`."
     )
 
