@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from golde.config import Config
@@ -35,3 +36,12 @@ def quick(model: dict[str, Any] | None = None, **training: Any) -> Config:
     return Config().with_values(
         model={"signature": "P3x2 Q4x2"} | (model or {}), training=values | training
     )
+
+
+def left_by_a_kill(path: Path) -> Path:
+    """What is beside a file if the process that wrote its next content was killed."""
+    room = path.with_name(f"{path.name}.k1ll3d_0.partial")
+    room.mkdir()
+    for name in (path.name, ".tmpUKhjfr", "lock"):  # the second as safetensors names it
+        (room / name).write_bytes(b"half")
+    return room

@@ -162,12 +162,17 @@ def test_parameters_without_numbers_have_a_place_too(tmp_path: Path) -> None:
     assert train(ring(), tmp_path, config, resume=True).about()["finished"]
 
 
-def test_a_checkpoint_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As when the disk is full: no traceback of the library that writes."""
 
-    def block(report: Any) -> None:
-        (tmp_path / "checkpoint.safetensors.partial").mkdir(exist_ok=True)
+    def full(file: int) -> None:
+        raise OSError(28, "No space left on device")
 
-    with pytest.raises(RunError, match=r"checkpoint\.safetensors: cannot be written"):
+    def block(report: Any) -> None:
+        monkeypatch.setattr("os.fsync", full)
+
+    with pytest.raises(RunError, match=r"checkpoint\.safetensors: cannot be written: No space"):
         train(ring(), tmp_path, quick(log_every=1, checkpoint_seconds=0), watch=block)
     assert RunFolder(tmp_path).graph().digest == ring().digest

@@ -15,9 +15,8 @@ from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, RunError
 from golde.kernels import can_compile
 from golde.runs import RunFolder
-from golde.runs.atomic import partial
 from golde.training import StoppedError, train
-from tiny import quick, ring
+from tiny import left_by_a_kill, quick, ring
 
 TIMING = {"queries_per_second", "seconds"}
 
@@ -140,12 +139,11 @@ def test_a_kill_between_checkpoints_loses_only_what_came_after(tmp_path: Path) -
     stopped(out, config, 6)
     with (out / "log.jsonl").open("a") as log:
         log.write('{"step": 8, "validation_mrr": 0.9}\n{"step": 10, "los')
-    partial(out / "checkpoint.safetensors").write_bytes(b"half")
-    (out / ".tmpUKhjfr").write_bytes(b"half")
+    left_by_a_kill(out / "checkpoint.safetensors")
     (out / "model.safetensors").write_bytes(b"half")
     folder = train(ring(), out, config, resume=True)
     assert outcome(folder) == expected
-    assert not [*out.glob("*.partial"), *out.glob(".tmp*")]
+    assert not list(out.glob("*.partial"))
 
 
 def test_resume_without_a_checkpoint_starts_from_the_beginning(tmp_path: Path) -> None:
@@ -158,10 +156,9 @@ def test_resume_without_a_checkpoint_starts_from_the_beginning(tmp_path: Path) -
     assert outcome(train(ring(), started, config, resume=True)) == expected
     cut_short.mkdir()
     (cut_short / "vocabulary.json").write_text("{")
-    (cut_short / "graph.safetensors.partial").write_bytes(b"")
-    (cut_short / ".tmpUKhjfr").write_bytes(b"half")  # as safetensors names it
+    left_by_a_kill(cut_short / "graph.safetensors")
     assert outcome(train(ring(), cut_short, config, resume=True)) == expected
-    assert not list(cut_short.glob(".tmp*"))
+    assert not list(cut_short.glob("*.partial"))
 
 
 def test_a_finished_run_is_left_alone(tmp_path: Path) -> None:

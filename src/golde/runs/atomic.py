@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from glob import escape
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
@@ -14,22 +16,61 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from golde.errors import RunError
+from golde.runs.lock import locked
 
 RESTORE = "check its rights, restore it from a copy of the run, or train again with another --out"
 """What to do about a damaged file of a run."""
 
-_TEMPORARY = ".tmp??????"
-"""Where safetensors writes what it then moves to ``partial``, in the same folder; a kill leaves it behind."""
+_LOCK = "lock"
 
 
-def partial(path: Path) -> Path:
-    """Where the next content of ``path`` is written until it is complete."""
-    return path.with_name(path.name + ".partial")
+def rooms(path: Path) -> set[Path]:
+    """Folders in which the next content of ``path`` is being written, or was when its process was killed."""
+    return set(path.parent.glob(f"{escape(path.name)}.????????.partial"))
 
 
-def leftovers(folder: Path) -> set[Path]:
-    """Files that a library was writing in a folder when its process was killed."""
-    return {path for path in folder.glob(_TEMPORARY) if path.is_file()}
+def clear_leftovers(path: Path) -> None:
+    """Remove what killed processes left of writing ``path``; what others are writing now stays."""
+    for room in rooms(path):
+        with suppress(OSError):  # not ours to remove, or gone by now
+            with locked(room / _LOCK) as dead:
+                if dead:
+                    _empty(room)
+            _remove_empty(room)
+
+
+@contextmanager
+def _room(path: Path) -> Iterator[Path]:
+    """A new folder beside ``path``, locked by this write until it is over, then removed.
+
+    Two processes never write to one name, and what safetensors leaves behind when it is killed is in it.
+    """
+    while True:
+        room = Path(mkdtemp(".partial", f"{path.name}.", path.parent))
+        with ExitStack() as stack:
+            stack.callback(_remove_empty, room)
+            try:
+                mine = stack.enter_context(locked(room / _LOCK))
+            except FileNotFoundError:
+                mine = False
+            if mine:
+                stack.callback(_empty, room)  # it may fill the last of the disk
+                yield room
+                return
+        # Another process took the room for a leftover before it was locked: the next will do.
+
+
+def _empty(room: Path) -> None:
+    """Remove all but the lock, which is open still."""
+    for file in room.iterdir():
+        if file.name != _LOCK:
+            with suppress(OSError):
+                file.unlink()
+
+
+def _remove_empty(room: Path) -> None:
+    with suppress(OSError):
+        room.rmdir()
 
 
 def refuse_what_is_no_file(path: Path) -> None:
@@ -45,20 +86,19 @@ def replacing(path: Path) -> Iterator[Path]:
     """A file to write that takes the place of ``path`` once it is safely on disk, and else goes away."""
     refuse_what_is_no_file(path)
     path = path.resolve()  # of a link, the file it leads to
-    new = partial(path)
     try:
-        yield new
-        with new.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(new, path)
+        clear_leftovers(path)
+        with _room(path) as room:
+            new = room / path.name
+            yield new
+            with new.open("rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(new, path)
     except (OSError, SafetensorError, UnicodeEncodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise RunError(
             f"{path}: cannot be written: {why}; check the path, its rights and the space on the disk"
         ) from None
-    finally:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)  # it may fill the last of the disk
 
 
 def write_text(path: Path, text: str) -> None:
@@ -89,7 +129,6 @@ def write_tensors(
     """Replace ``path`` by a safetensors file, its metadata as one JSON text inside, in one step."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as new:
-        new.unlink(missing_ok=True)
         new.touch()
         mode = new.stat().st_mode  # safetensors' own would keep everyone else from reading it
         save_file(plain, new, {"json": json.dumps(metadata or {})})

@@ -33,10 +33,10 @@ from golde.errors import ConfigError, GoldeError, RunError
 from golde.models import Model, build
 from golde.runs.atomic import (
     RESTORE,
-    leftovers,
-    partial,
+    clear_leftovers,
     read_json,
     read_tensors,
+    rooms,
     write_json,
     write_tensors,
     write_text,
@@ -116,15 +116,14 @@ class RunFolder:
         """Whether there is anything here but what a start cut short leaves behind."""
         names = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
         names.discard(_LOCK)
-        ours = [(name, partial(Path(name)).name) for name in _WRITTEN_FIRST]
+        ours = [{name, *(room.name for room in rooms(self.path / name))} for name in _WRITTEN_FIRST]
         started = not names.isdisjoint(ours[0])  # a lone config.toml is somebody's
-        known = {n for pair in ours for n in pair} | {path.name for path in leftovers(self.path)}
-        return bool(names) and not (started and names <= known)
+        return bool(names) and not (started and names <= set().union(*ours))
 
     def remove_leftovers(self) -> None:
-        """Remove what a killed process left half written under names that nobody will write to again."""
-        for path in leftovers(self.path):
-            path.unlink(missing_ok=True)
+        """Remove what killed processes left half written of the run's files."""
+        for name in _FILES:
+            clear_leftovers(self.path / name)
 
     def exists(self) -> bool:
         """Whether a run was started here."""
@@ -206,9 +205,9 @@ class RunFolder:
         return model.to(device).eval()
 
     def drop_checkpoint(self) -> None:
-        """Remove the checkpoint, also one that was being written."""
+        """Remove the checkpoint, also what is left of one that was being written."""
         self.checkpoint.unlink(missing_ok=True)
-        partial(self.checkpoint).unlink(missing_ok=True)
+        clear_leftovers(self.checkpoint)
 
     def append_log(self, **entry: Any) -> None:
         """Add one line to the log."""
