@@ -19,6 +19,7 @@ from golde.inference import Run
 from golde.report.compare import Comparison, compare
 from golde.report.compare_plot import draw_comparison
 from golde.runs import RunFolder
+from golde.runs.atomic import read_tensors, write_tensors
 from golde.training import train
 from tiny import quick, ring
 
@@ -133,6 +134,29 @@ def test_ranks_that_are_not_those_of_the_figures_are_found_again(runs: Path, dam
         (runs / "good" / "ranks.safetensors").write_bytes(b"half")
     else:
         shutil.copy(runs / "poor" / "ranks.safetensors", runs / "good")
+    assert compared(runs, "poor", "good").as_dict() == first
+
+
+def test_ranks_of_another_model_are_found_again(runs: Path) -> None:
+    """Parameters copied into a run whose figures and ranks are still those of its own."""
+    expected = compared(runs, "good", "poor").runs[0].found.mrr
+    shutil.copy(runs / "good" / "model.safetensors", runs / "poor")
+    assert compared(runs, "good", "poor").runs[1].found.mrr == expected
+
+
+@pytest.mark.parametrize("damage", ["negative", "zero", "from before they were bound"])
+def test_ranks_that_cannot_be_are_found_again(runs: Path, damage: str) -> None:
+    first = compared(runs, "poor", "good").as_dict()
+    path = runs / "good" / "ranks.safetensors"
+    ranks, about = read_tensors(path)
+    if damage == "negative":
+        ranks = {key: -found for key, found in ranks.items()}
+    elif damage == "zero":
+        ranks = {key: torch.zeros_like(found) for key, found in ranks.items()}
+    else:
+        about = {}
+    write_tensors(path, ranks, about)
+    assert open_run(runs / "good").kept_evaluation() is None
     assert compared(runs, "poor", "good").as_dict() == first
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +21,8 @@ from golde.errors import RunError
 from golde.evaluation.evaluate import rank_triples
 from golde.models import GoldE
 from golde.runs import FORMAT_VERSION, RunFolder
+from golde.runs.atomic import write_tensors
+from golde.runs.lock import locked
 from golde.training import train
 from tiny import quick, ring
 
@@ -103,11 +107,120 @@ def test_a_loaded_model_scores_like_the_trained_one(precision: str, tmp_path: Pa
     assert torch.equal(expected.realistic, found.realistic)
 
 
+def figures(mrr: float) -> dict[str, Any]:
+    """The least that figures consist of."""
+    protocol = {"triples": 4, "candidates": 20, "filter": ["train"], "self_filter": False}
+    both = {"both": {"mrr": mrr, "count": 8}}
+    return {"protocol": protocol, "metrics": both, "relations": {}}
+
+
+def mrr_of(run: RunFolder) -> dict[str, float]:
+    return {key: found["metrics"]["both"]["mrr"] for key, found in run.metrics().items()}
+
+
 def test_metrics_are_kept_by_split(run: RunFolder) -> None:
     assert list(run.metrics()) == ["valid"]  # from training
-    run.save_metrics("test", {"mrr": 0.2})
-    run.save_metrics("valid", {"mrr": 0.3})
-    assert run.metrics() == {"valid": {"mrr": 0.3}, "test": {"mrr": 0.2}}
+    run.save_metrics("test", figures(0.2))
+    run.save_metrics("valid", figures(0.3))
+    assert mrr_of(run) == {"valid": 0.3, "test": 0.2}
+
+
+def test_figures_and_ranks_of_other_parameters_are_not_the_runs(run: RunFolder) -> None:
+    run.save_metrics("test", figures(0.2))
+    run.save_ranks("test", torch.ones(3, 8))
+    model = run.load_model()
+    with torch.no_grad():
+        model.entity += 1
+    run.save_model(model)
+    assert run.metrics() == {}
+    assert run.ranks("test") is None
+    run.save_metrics("valid", figures(0.4))
+    run.save_ranks("valid", torch.ones(3, 8))
+    assert mrr_of(run) == {"valid": 0.4}
+    assert run.ranks("test") is None
+    assert run.ranks("valid") is not None
+
+
+def test_a_run_from_before_figures_were_bound_opens(run: RunFolder) -> None:
+    """Its figures are shown; its ranks may be anybody's, and are found again."""
+    edit(run.path / "metrics.json", test=figures(0.2))
+    write_tensors(run.path / "ranks.safetensors", {"test": torch.ones(3, 8, dtype=torch.int32)})
+    assert mrr_of(run)["test"] == 0.2
+    assert run.ranks("test") is None
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        5,
+        {},
+        figures(0.1) | {"metrics": {"both": 3}},
+        figures(0.1) | {"protocol": {}},
+        figures(0.1) | {"relations": {"next": {"mrr": "x"}}},
+    ],
+)
+def test_what_are_no_figures_is_named(run: RunFolder, entry: Any) -> None:
+    edit(run.path / "metrics.json", test=entry)
+    with pytest.raises(
+        RunError, match=r"metrics\.json: 'test' holds no figures; .* evaluate again"
+    ):
+        run.metrics()
+
+
+SAVER = """
+import json, sys
+import torch
+from golde.runs import RunFolder
+run, figures = RunFolder(sys.argv[1]), json.loads(sys.argv[3])
+print("ready", flush=True)
+sys.stdin.readline()
+for i in range(10):
+    run.save_metrics(f"{sys.argv[2]}{i}", figures)
+    run.save_ranks(f"{sys.argv[2]}{i}", torch.ones(3, 8))
+"""
+
+
+def test_two_processes_that_store_figures_lose_none(run: RunFolder) -> None:
+    savers = [
+        subprocess.Popen(
+            [sys.executable, "-c", SAVER, str(run.path), name, json.dumps(figures(0.1))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in "ab"
+    ]
+    for saver in savers:
+        assert saver.stdout is not None
+        assert saver.stdout.readline() == "ready\n"
+    said = []
+    for saver in savers:
+        assert saver.stdin is not None
+        saver.stdin.write("go\n")
+        saver.stdin.flush()
+    for saver in savers:
+        said.append(saver.communicate(timeout=60)[1])
+    assert said == ["", ""]
+    keys = {f"{name}{i}" for name in "ab" for i in range(10)}
+    assert run.metrics().keys() == keys | {"valid"}
+    assert all(run.ranks(key) is not None for key in keys)
+    assert not (run.path / "figures.lock").exists()
+
+
+def test_figures_can_be_stored_while_another_trains(run: RunFolder) -> None:
+    with run.alone():
+        run.save_metrics("test", figures(0.2))
+    assert "test" in run.metrics()
+
+
+def test_a_lock_that_never_opens_is_named(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("golde.runs.lock.PATIENCE", 0.0)
+    with (
+        locked(run.path / "figures.lock"),
+        pytest.raises(RunError, match="another process keeps its figures locked"),
+    ):
+        run.save_metrics("test", figures(0.2))
 
 
 def everything(run: RunFolder) -> None:

@@ -98,11 +98,15 @@ class Run:
     def kept_evaluation(self, split: str = "test", *, bootstrap: int = 1000) -> Evaluation | None:
         """The figures of a split under the standard protocol from ranks kept in the run folder.
 
-        None where there are none, or where they are not those behind the figures of ``metrics.json``.
+        None where there are none of this model that can be, or where they are not those behind the figures
+        of ``metrics.json``.
         """
         triples = self.graph.split(split)
         figures, kept = self.folder.metrics().get(split), self.folder.ranks(split)
         if figures is None or kept is None or kept.shape != (3, 2 * len(triples)):
+            return None
+        better, ties, candidates = kept
+        if (kept < 0).any() or (better + ties >= candidates).any():
             return None
         ranks = Ranks(*both_sides(triples, len(self.graph.relations)), *kept)
         protocol = Protocol.of(self.graph, split, triples, resamples=bootstrap)

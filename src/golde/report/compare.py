@@ -160,8 +160,11 @@ def _evaluation(run: Run, split: str, progress: Progress) -> tuple[Evaluation, s
         return kept, None
     found = run.evaluate(split, baselines=False, store=False, progress=progress)
     try:
-        if split in run.folder.metrics():  # with baselines and all; only the ranks are missing
-            run.store_ranks(found)
+        stored = run.folder.metrics().get(split)
+        if stored is not None and (
+            "model" in stored or stored["metrics"]["both"]["mrr"] == found.mrr
+        ):
+            run.store_ranks(found)  # the figures are there, with baselines and all
         else:
             run.store(found)
     except RunError as error:  # somebody else's run may well be read-only

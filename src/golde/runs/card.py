@@ -56,17 +56,18 @@ def write_card(folder: RunFolder, about: Mapping[str, Any]) -> None:
 def refresh_card(folder: RunFolder) -> None:
     """Put the figures that are stored now into the card; a card without the two marks is left alone."""
     path = folder.path / CARD
-    if not path.exists():
-        write_card(folder, folder.about())
-        return
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):  # not ours any more
-        return
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if begin and end:
-        write_text(path, before + _figures(folder.metrics()) + after)
+    with folder.changing_figures():
+        if not path.exists():
+            write_card(folder, folder.about())
+            return
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):  # not ours any more
+            return
+        before, begin, rest = text.partition(_BEGIN)
+        _, end, after = rest.partition(_END)
+        if begin and end:
+            write_text(path, before + _figures(folder.metrics()) + after)
 
 
 def _card(about: Mapping[str, Any], config: Config, metrics: Mapping[str, Any]) -> str:

@@ -7,11 +7,13 @@ graph.safetensors    the facts of each split, as ids
 model.safetensors    the parameters chosen on validation
 ranks.safetensors    the ranks behind figures of metrics.json, to compare runs fact by fact
 metrics.json         figures with their protocol, one entry per evaluated split or sample of it
-calibration.json     maps from scores to probabilities, and the digest of the model they were fitted to
+calibration.json     maps from scores to probabilities
+                     (these three with the digest of the model.safetensors that they belong to)
 log.jsonl            one line per logged or validated step
 MODEL_CARD.md        what the model is, for people: see ``golde.runs.card``
 checkpoint.safetensors   parameters, optimiser state and progress, while training is under way
 run.lock             locked by the one process that trains here; removed when it ends
+figures.lock         locked for the moment in which figures, ranks or the card change
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +44,13 @@ from golde.runs.atomic import (
     write_tensors,
     write_text,
 )
-from golde.runs.lock import locked
+from golde.runs.lock import locked, waited_for
 
 FORMAT_VERSION = 1
 
 _EVALUATE_AGAIN = "check its rights, or remove it and evaluate again"
 _CALIBRATE_AGAIN = "calibrate the run again"
-_LOCK = "run.lock"
+_LOCK, _FIGURES_LOCK = "run.lock", "figures.lock"
 _WRITTEN_FIRST = ("vocabulary.json", "graph.safetensors", "config.toml", "run.json")  # in order
 _FILES = (
     *_WRITTEN_FIRST,
@@ -59,6 +62,7 @@ _FILES = (
     "MODEL_CARD.md",
     "checkpoint.safetensors",
     _LOCK,
+    _FIGURES_LOCK,
 )
 _ABOUT = {
     "graph": str,
@@ -217,31 +221,62 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"{self.log}: cannot be written: {error}") from None
 
+    @contextmanager
+    def changing_figures(self) -> Iterator[None]:
+        """Wait for one's turn to change what was found about the run: its figures, ranks and card."""
+        with ExitStack() as stack:
+            try:
+                mine = stack.enter_context(waited_for(self.path / _FIGURES_LOCK))
+            except OSError as error:
+                raise RunError(
+                    f"{self.path}: cannot be written: {error.strerror or error}; check its rights"
+                ) from None
+            if not mine:
+                raise RunError(
+                    f"{self.path}: another process keeps its figures locked; end it and try again"
+                )
+            yield
+
     def save_ranks(self, key: str, ranks: Tensor) -> None:
         """Keep the ranks behind the figures of a key: rows better, ties and candidates, (3, 2n)."""
         path = self.path / "ranks.safetensors"
-        write_tensors(path, {**self._kept_ranks(), key: ranks.to(torch.int32)})
+        with self.changing_figures():
+            kept = {**self._kept_ranks(), key: ranks.to(torch.int32)}
+            write_tensors(path, kept, {"model": self._model_digest()})
 
     def ranks(self, key: str) -> Tensor | None:
-        """The ranks kept under a key, if there are any that can be read."""
+        """The ranks kept under a key, if there are any that can be read and are those of the model."""
         ranks = self._kept_ranks().get(key)
         return None if ranks is None else ranks.long()
 
     def _kept_ranks(self) -> dict[str, Tensor]:
         try:
-            return read_tensors(self.path / "ranks.safetensors")[0]
+            ranks, about = read_tensors(self.path / "ranks.safetensors")
         except RunError:  # missing or damaged: they can be found again
             return {}
+        return ranks if about.get("model") == self._model_digest() else {}
 
     def save_metrics(self, key: str, figures: dict[str, Any]) -> None:
-        """Store figures under the key of their protocol, beside those already there."""
+        """Store figures of the model that is here now under the key of their protocol, beside the others."""
         path = self.path / "metrics.json"
-        write_json(path, {**self.metrics(), key: figures})
+        with self.changing_figures():
+            figures = {**figures, "model": self._model_digest()}
+            write_json(path, {**self.metrics(), key: figures})
 
     def metrics(self) -> dict[str, Any]:
-        """All stored figures, by the key of their protocol."""
+        """All stored figures of the model, by the key of their protocol.
+
+        Those of other parameters than the run has now are left out; where it is not said, they are taken
+        for the model's.
+        """
         path = self.path / "metrics.json"
-        return read_json(path, fix=_EVALUATE_AGAIN) if path.is_file() else {}
+        found = read_json(path, fix=_EVALUATE_AGAIN) if path.is_file() else {}
+        for key, figures in found.items():
+            if not _are_figures(figures):
+                raise RunError(f"{path}: {key!r} holds no figures; {_EVALUATE_AGAIN}")
+        bound = any("model" in figures for figures in found.values())
+        model = self._model_digest() if bound else None
+        return {key: one for key, one in found.items() if one.get("model", model) == model}
 
     def save_calibration(self, content: dict[str, Any]) -> None:
         """Store a calibration of the model that is here now."""
@@ -261,8 +296,13 @@ class RunFolder:
 
     def _model_digest(self) -> str:
         """SHA-256 of the file of parameters."""
-        with (self.path / "model.safetensors").open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        path = self.path / "model.safetensors"
+        try:
+            file = path.stat()
+            return _digest(path, (file.st_ino, file.st_mtime_ns, file.st_size))
+        except OSError as error:
+            why = error.strerror or error
+            raise RunError(f"{path}: cannot be read: {why}; {RESTORE}") from None
 
     def _write_graph(self, graph: KnowledgeGraph) -> None:
         write_json(
@@ -273,6 +313,13 @@ class RunFolder:
             self.path / "graph.safetensors",
             {split: graph.split(split).to(torch.int32) for split in SPLITS},
         )
+
+
+@lru_cache(maxsize=32)
+def _digest(path: Path, state: tuple[int, int, int]) -> str:
+    """SHA-256 of a file in a certain state: large ones take seconds, and are asked for several times."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _vocabulary(path: Path, names: object, kind: str, count: int) -> Vocabulary:
@@ -286,6 +333,35 @@ def _vocabulary(path: Path, names: object, kind: str, count: int) -> Vocabulary:
         return Vocabulary(names, kind)
     except GoldeError as error:
         raise RunError(f"{path}: {error}; {RESTORE}") from None
+
+
+def _are_figures(entry: object) -> bool:
+    """Whether an entry of ``metrics.json`` holds what its readers ask for."""
+    if not isinstance(entry, dict):
+        return False
+    protocol, metrics, relations = (entry.get(k) for k in ("protocol", "metrics", "relations"))
+    return (
+        isinstance(protocol, dict)
+        and protocol.keys() >= {"triples", "candidates", "filter", "self_filter"}
+        and all(type(protocol[key]) is int for key in ("triples", "candidates"))
+        and isinstance(protocol["filter"], list)
+        and isinstance(metrics, dict)
+        and _is_block(metrics.get("both"))
+        and isinstance(relations, dict)
+        and all(
+            _is_block(block) and _is_block(block.get("head")) and _is_block(block.get("tail"))
+            for block in relations.values()
+        )
+    )
+
+
+def _is_block(block: object) -> bool:
+    """Whether it is a table of figures, the MRR among them; there may be smaller tables inside."""
+    return (
+        isinstance(block, dict)
+        and block.keys() >= {"mrr", "count"}
+        and all(isinstance(value, int | float | dict) for value in block.values())
+    )
 
 
 def _facts(path: Path, split: str, triples: Tensor | None, limits: Tensor) -> Tensor:

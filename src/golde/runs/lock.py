@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+PATIENCE = 60.0
+"""Seconds to wait for a lock that others hold for moments only."""
 
 if sys.platform == "win32":
     import msvcrt
@@ -62,3 +66,15 @@ def locked(path: Path) -> Iterator[bool]:
         yield True
     finally:
         _release(path, file)
+
+
+@contextmanager
+def waited_for(path: Path) -> Iterator[bool]:
+    """``locked``, tried again for a while where another has it."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        with locked(path) as mine:
+            if mine or time.monotonic() > end:
+                yield mine
+                return
+        time.sleep(0.01)
