@@ -115,6 +115,7 @@ def relation_geometry(
 ) -> list[RelationGeometry]:
     """The geometry of these relations, or of all; with ``reciprocal`` that of their forward direction."""
     model = checked(model)
+    model.refuse_divergence()
     wanted = list(range(len(graph.relations)) if relations is None else relations)
     facts = torch.bincount(graph.train[:, 1], minlength=len(graph.relations)).tolist()
     errors = involution_errors(model, Links(graph), wanted)

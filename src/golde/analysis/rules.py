@@ -105,6 +105,7 @@ def find_rules(
     progress: Progress = silent,
 ) -> list[JudgedRule]:
     """The rules that hold, for these head relations or for all of them, the most confident first."""
+    model.refuse_divergence()
     judged = judge(model, links, candidates(links, heads), progress=progress)
     return [found for found in judged if found.holds]
 

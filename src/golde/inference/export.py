@@ -35,6 +35,7 @@ def export(model: Model, graph: KnowledgeGraph, path: Path, format: str) -> None
     """Write the model to ``path`` in one of ``FORMATS``."""
     if format not in FORMATS:
         raise GoldeError(f"unknown export format {format!r}; use one of {', '.join(FORMATS)}")
+    model.refuse_divergence()
     FORMATS[format](model, graph, path)
 
 

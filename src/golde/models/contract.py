@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from golde.config import ModelConfig
+from golde.errors import GoldeError
 from golde.geometry import gather
 
 Side = Any
@@ -89,6 +90,15 @@ class Model(nn.Module, ABC):
     def tensors(self) -> dict[str, Tensor]:
         """All that scores depend on, by name."""
         return {name: parameter.detach() for name, parameter in self.named_parameters()}
+
+    def refuse_divergence(self) -> None:
+        """An error if a parameter is NaN or infinite: nothing can be read off such a model."""
+        for name, parameter in self.named_parameters():
+            if not parameter.isfinite().all():
+                raise GoldeError(
+                    f"{name} holds what is no finite number; the model has diverged: "
+                    "train again with a lower training.learning_rate"
+                )
 
     def score(self, entity: Tensor, direction: Tensor, candidates: Tensor | None = None) -> Tensor:
         """Scores of every candidate (all entities when none are given) for every query, (B, N)."""
