@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +14,18 @@ import pytest
 import torch
 
 import golde
+from golde.analysis.links import Links
+from golde.analysis.relation_geometry import relation_geometry
+from golde.analysis.rules import find_rules
 from golde.config import ModelConfig
 from golde.data.graph import KnowledgeGraph
 from golde.errors import DataError, GoldeError, RunError
 from golde.inference import Run
 from golde.models import Model, build
-from golde.training.extend import grow, place_new
+from golde.runs import RunFolder
+from golde.training.extend import extend, grow, place_new
 from oracles import randomised
-from tiny import quick, ring
+from tiny import left_by_a_kill, quick, ring
 
 MODELS: dict[str, dict[str, Any]] = {
     "golde": {},
@@ -225,9 +234,75 @@ def test_mistakes_are_named_and_leave_nothing(tiny: Run, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["news.tsv"]
 
 
-def test_a_run_that_has_not_finished_is_refused(tiny: Run, tmp_path: Path) -> None:
-    from golde.runs import RunFolder
+@pytest.mark.parametrize("out", ["file", "file/new", "file/new/er"])
+def test_a_place_that_cannot_be_is_refused_before_any_step(
+    out: str, tiny: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine")
 
+    def never(done: int, total: int) -> None:
+        raise AssertionError("a local step was made")
+
+    with pytest.raises(RunError, match=r"cannot be made a run folder: .*; choose another --out"):
+        extend(tiny.folder.path, NEWS, tmp_path / out, progress=never)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_what_was_made_for_a_run_that_fails_is_removed(tiny: Run, tmp_path: Path) -> None:
+    with pytest.raises(GoldeError, match="nothing to add"):
+        golde.extend(tiny.folder.path, [], tmp_path / "deep" / "down" / "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import os, signal, sys
+import golde
+from golde.runs import folder
+write_json, write_tensors = folder.write_json, folder.write_tensors
+def kill_before(write):
+    def maybe(path, *more):
+        if path.name == sys.argv[3]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        write(path, *more)
+    return maybe
+folder.write_json, folder.write_tensors = map(kill_before, (write_json, write_tensors))
+golde.extend(sys.argv[1], [("e4", "next", "new")], sys.argv[2], steps=1)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such signal there")
+@pytest.mark.parametrize("file", ["model.safetensors", "run.json"])
+def test_a_killed_extension_can_be_made_again(file: str, tiny: Run, tmp_path: Path) -> None:
+    out = tmp_path / "new"
+    words = [sys.executable, "-c", KILLED, str(tiny.folder.path), str(out), file]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+    left_by_a_kill(out / file)  # as if it had come in the midst of writing
+    assert (out / "vocabulary.json").exists()
+    golde.extend(tiny.folder.path, NEWS, out, steps=1)
+    assert golde.load_run(out, device="cpu").predict("new", "next")
+    assert not list(out.glob("*.partial"))
+
+
+def test_a_model_without_numbers_is_named(tiny: Run, tmp_path: Path) -> None:
+    shutil.copytree(tiny.folder.path, tmp_path / "nan")
+    folder = RunFolder(tmp_path / "nan")
+    model = folder.load_model()
+    with torch.no_grad():
+        model.entity[3, 1] = torch.nan
+    folder.save_model(model)
+    run = golde.load_run(folder.path, device="cpu")
+    with pytest.raises(GoldeError, match=r"entity holds what is no finite number; .* diverged"):
+        golde.extend(folder.path, NEWS, tmp_path / "new")
+    with pytest.raises(GoldeError, match="diverged"):
+        run.export(tmp_path / "e.npz", "npz")
+    with pytest.raises(GoldeError, match="diverged"):
+        find_rules(run.model, Links(run.graph))
+    with pytest.raises(GoldeError, match="diverged"):
+        relation_geometry(run.model, run.graph)
+    assert [path.name for path in tmp_path.iterdir()] == ["nan"]
+
+
+def test_a_run_that_has_not_finished_is_refused(tiny: Run, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     folder.path.mkdir()
     environment = tiny.folder.about()["environment"]

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -51,10 +51,15 @@ FORMAT_VERSION = 1
 _EVALUATE_AGAIN = "check its rights, or remove it and evaluate again"
 _CALIBRATE_AGAIN = "calibrate the run again"
 _LOCK, _FIGURES_LOCK = "run.lock", "figures.lock"
-_WRITTEN_FIRST = ("vocabulary.json", "graph.safetensors", "config.toml", "run.json")  # in order
+_WRITTEN_FIRST = (  # in order
+    "vocabulary.json",
+    "graph.safetensors",
+    "config.toml",
+    "model.safetensors",  # only of a run that begins with one
+    "run.json",
+)
 _FILES = (
     *_WRITTEN_FIRST,
-    "model.safetensors",
     "ranks.safetensors",
     "metrics.json",
     "calibration.json",
@@ -85,13 +90,21 @@ class RunFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep every other training out of the folder, which is made if it is not there yet."""
+        """Keep every other training out of the folder, which is made if it is not there yet.
+
+        Folders that were made and are empty at the end are removed again.
+        """
+        made = [path for path in (self.path, *self.path.parents) if not path.exists()]
         with ExitStack() as stack:
+            stack.callback(_remove_empty, made)
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
                 mine = stack.enter_context(locked(self.path / _LOCK))
             except OSError as error:
-                raise RunError(f"{self.path}: cannot be made a run folder: {error}") from None
+                raise RunError(
+                    f"{self.path}: cannot be made a run folder: {error.strerror or error}; "
+                    "choose another --out"
+                ) from None
             if not mine:
                 raise RunError(
                     f"{self.path}: another process is training there; "
@@ -99,10 +112,21 @@ class RunFolder:
                 )
             yield
 
-    def create(self, config: Config, graph: KnowledgeGraph, about: dict[str, Any]) -> None:
-        """Write what is known before training. ``run.json`` comes last: with it the folder is a run."""
+    def create(
+        self,
+        config: Config,
+        graph: KnowledgeGraph,
+        about: dict[str, Any],
+        model: Model | None = None,
+    ) -> None:
+        """Write what is known at the start, of a run made from another also the model.
+
+        ``run.json`` comes last: with it the folder is a run.
+        """
         self._write_graph(graph)
         write_text(self.path / "config.toml", config.to_toml())
+        if model is not None:
+            self.save_model(model)
         write_json(
             self.path / "run.json",
             {
@@ -313,6 +337,12 @@ class RunFolder:
             self.path / "graph.safetensors",
             {split: graph.split(split).to(torch.int32) for split in SPLITS},
         )
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        with suppress(OSError):  # it holds something, or is not there
+            folder.rmdir()
 
 
 @lru_cache(maxsize=32)

@@ -42,6 +42,16 @@ PASSES, FEWEST_STEPS = 20, 100
 
 _TRAIN_AGAIN = "a new relation has no map: leave its facts out, or train again with them"
 _ROWS_AT_ONCE = 1 << 14  # rows transported at a time
+_OF_THE_GRAPH = {
+    "format",
+    "graph",
+    "digest",
+    "entities",
+    "relations",
+    "train",
+    "valid",
+    "test",
+}  # entries of run.json that are not taken over
 _NAMES_KEPT = 10  # of entities without a way to a known one
 
 
@@ -80,47 +90,45 @@ def extend(
     old, new, place = RunFolder(run), RunFolder(out), pick_device(device)
     if steps is not None and steps < 0:
         raise GoldeError(f"steps is {steps}; make 0 for the closed-form start alone, or more")
-    if new.exists() or new.occupied():
-        raise RunError(f"{new.path}: holds something already; choose another --out")
     model, config, graph = old.load_model(place), old.config(), old.graph()
-    found = read_new_facts(facts, graph, columns)
-    began, known = time.monotonic(), len(graph.entities)
-    moving = found.facts[(found.facts[:, [0, 2]] >= known).any(1)]
-    grow(model, len(found.graph.entities))
-    placement = place_new(model, moving, known)
-    if steps is None:
-        steps = default_steps(config, len(moving))
-    losses = []
-    if steps and len(moving):
-        losses = local_steps(model, found.graph, moving, known, config, steps, progress)
-    about = old.about()
-    names = found.graph.entities
-    record = {
-        "from": str(old.path),
-        "from_digest": about["digest"],
-        "facts_from": str(facts) if isinstance(facts, str | Path) else "names",
-        "new_entities": len(names) - known,
-        "new_facts": len(found.facts),
-        "between_known": len(found.facts) - len(moving),
-        "repeated": found.repeated,
-        "sweeps": placement.sweeps,
-        "adrift": len(placement.adrift),
-        "adrift_names": [names[i] for i in placement.adrift[:_NAMES_KEPT].tolist()],
-        "steps": len(losses),
-        "losses": [losses[0], losses[-1]] if losses else [],
-        "seconds": round(time.monotonic() - began, 2),
-        "notes": list(found.notes),
-        "environment": environment(place),
-    }
-    before = about.get("extensions", [])
-    of_the_graph = {"format", "graph", "digest", "entities", "relations", "train", "valid", "test"}
-    about = {key: value for key, value in about.items() if key not in of_the_graph}
+    model.refuse_divergence()
     with new.alone():
-        if new.exists():  # another process was faster
-            raise RunError(f"{new.path}: holds a run by now; choose another --out")
-        # The folder is a run once run.json is there: by then the model is, too.
-        new.save_model(model)
-        new.create(config, found.graph, {**about, "extensions": [*before, record]})
+        if new.exists() or new.occupied():
+            raise RunError(f"{new.path}: holds something already; choose another --out")
+        new.remove_leftovers()
+        found = read_new_facts(facts, graph, columns)
+        began, known = time.monotonic(), len(graph.entities)
+        moving = found.facts[(found.facts[:, [0, 2]] >= known).any(1)]
+        grow(model, len(found.graph.entities))
+        placement = place_new(model, moving, known)
+        if steps is None:
+            steps = default_steps(config, len(moving))
+        losses = []
+        if steps and len(moving):
+            losses = local_steps(model, found.graph, moving, known, config, steps, progress)
+        names = found.graph.entities
+        about = old.about()
+        record = {
+            "from": str(old.path),
+            "from_digest": about["digest"],
+            "facts_from": str(facts) if isinstance(facts, str | Path) else "names",
+            "new_entities": len(names) - known,
+            "new_facts": len(found.facts),
+            "between_known": len(found.facts) - len(moving),
+            "repeated": found.repeated,
+            "sweeps": placement.sweeps,
+            "adrift": len(placement.adrift),
+            "adrift_names": [names[i] for i in placement.adrift[:_NAMES_KEPT].tolist()],
+            "steps": len(losses),
+            "losses": [losses[0], losses[-1]] if losses else [],
+            "seconds": round(time.monotonic() - began, 2),
+            "notes": list(found.notes),
+            "environment": environment(place),
+        }
+        before = about.get("extensions", [])
+        kept = {key: value for key, value in about.items() if key not in _OF_THE_GRAPH}
+        kept["extensions"] = [*before, record]
+        new.create(config, found.graph, kept, model)
         write_card(new, new.about())
     return new
 
