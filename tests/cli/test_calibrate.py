@@ -99,6 +99,8 @@ def test_a_stale_calibration_is_noted_and_left_out(golde: Golde, copy: Path) -> 
     ("options", "named"),
     [
         (("--prior", "0"), "prior is 0.0; it must lie between 0 and 1"),
+        (("--prior", "1e-320"), "prior is 1e-320; it must lie between 0 and 1"),
+        (("--prior", "0.9999999999999999"), "prior is 0.9999999999999999; it must lie"),
         (("--plot", "picture.pdf"), "picture.pdf: pictures are written as .png or .svg"),
         (("--plot", "nowhere/picture.png"), "there is no folder nowhere"),
         (("--negatives", "none.tsv"), "none.tsv"),
@@ -117,3 +119,56 @@ def test_mistakes_are_named_and_nothing_is_written(
     assert named in result.stderr
     assert result.stdout == ""
     assert not (copy / "calibration.json").exists()
+
+
+def test_a_picture_that_cannot_be_drawn_leaves_the_calibration_alone(
+    golde: Golde, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    golde("calibrate", copy)
+    before = (copy / "calibration.json").read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    result = golde("calibrate", copy, "--seed", 5, "--plot", "picture.png")
+    assert result.exit_code == 2
+    assert "picture.png: cannot be written: No space left" in result.stderr
+    assert (copy / "calibration.json").read_bytes() == before
+
+
+def damaged(path: Path, key: str, value: object) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {key: value}), "utf-8")
+
+
+def nested(path: Path) -> None:
+    path.write_text("[" * 100_000, "utf-8")
+
+
+def as_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (lambda path: damaged(path, "prior", 2.0), "prior is 2.0"),
+        (lambda path: damaged(path, "method", "foo"), "method is 'foo'"),
+        (nested, "cannot be read"),
+        (as_a_folder, "calibration.json: cannot be read: Is a directory"),
+    ],
+    ids=["prior", "method", "nested", "folder"],
+)
+def test_a_damaged_calibration_is_named_and_not_used(
+    golde: Golde, copy: Path, damage: Callable[[Path], None], named: str
+) -> None:
+    golde("calibrate", copy)
+    damage(copy / "calibration.json")
+    shown = golde("predict", copy, "--head", "e1", "--relation", "next")
+    assert shown.exit_code == 0
+    assert "probability" not in shown.stdout
+    assert "note: no probabilities: " in shown.stderr
+    assert named in shown.stderr
+    assert "calibrate the run again" in shown.stderr

@@ -84,11 +84,13 @@ def calibrate(
             each=each,
             negatives=given,
             seed=seed,
+            store=False,
             progress=progress,
         )
     fitted = opened.calibrated()
-    if plot is not None:
+    if plot is not None:  # first: if it cannot be drawn, nothing has changed
         draw_reliability(plot, judged, title=f"{opened.graph.name}: {method.value}")
+    opened.store_calibration(judged)
     if json:
         say_json(fitted.as_dict() | {"judged": judged.as_dict()})
         return

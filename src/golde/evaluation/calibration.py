@@ -17,12 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from golde.errors import GoldeError
 from golde.evaluation.ranking import EvaluationError
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.bool_]
 """True for facts, False for negatives."""
 Ids = NDArray[np.int64]
+
+LEAST_PRIOR = 1e-6
+"""How far a prior must keep from 0 and 1: beyond it no score says anything any more."""
 
 METHODS = ("platt", "isotonic")
 
@@ -287,3 +291,13 @@ def _logit(probability: float) -> float:
     if probability <= 0:
         return -math.inf
     return math.inf if probability >= 1 else math.log(probability / (1 - probability))
+
+
+def check_choice(method: str, prior: float) -> None:
+    """An error for a method that there is not, or a prior that leaves nothing open."""
+    if method not in METHODS:
+        raise GoldeError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
+    if not LEAST_PRIOR <= prior <= 1 - LEAST_PRIOR:
+        raise GoldeError(
+            f"prior is {prior}; it must lie between 0 and 1, {LEAST_PRIOR:g} or more from both"
+        )

@@ -11,12 +11,12 @@ from torch import Tensor
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
 from golde.evaluation.calibration import (
-    METHODS,
     Array,
     Fit,
     Ids,
     Labels,
     balanced,
+    check_choice,
     fit,
     sigmoid,
     with_prior,
@@ -124,10 +124,7 @@ def _joined(facts: Tensor, negatives: Tensor) -> tuple[Tensor, Labels]:
 
 
 def _check(method: str, prior: float, each: int, graph: KnowledgeGraph) -> None:
-    if method not in METHODS:
-        raise GoldeError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
-    if not 0 < prior < 1:
-        raise GoldeError(f"prior is {prior}; it must lie between 0 and 1, both excluded")
+    check_choice(method, prior)
     if each < 1:
         raise GoldeError(f"each is {each}; draw at least 1 negative for a side")
     if len(graph.valid) < FEWEST_FACTS:

@@ -19,6 +19,7 @@ from golde.evaluation.calibration import (
     Isotonic,
     Map,
     Platt,
+    check_choice,
     with_prior,
     without_prior,
 )
@@ -113,15 +114,19 @@ class Calibration:
             )
         try:
             forward, backward = content["forward"], content["backward"]
+            method, prior = content["method"], float(content["prior"])
+            check_choice(method, prior)
             return cls(
-                content["method"],
-                float(content["prior"]),
+                method,
+                prior,
                 content["facts"],
                 content["negatives"],
                 relations,
                 _fit_from_dict(forward, relations),
                 None if backward is None else _fit_from_dict(backward, relations),
             )
+        except GoldeError:
+            raise
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise GoldeError(f"does not hold a calibration: {error!r}") from None
 

@@ -210,11 +210,13 @@ class Run:
         each: int = 10,
         negatives: Sequence[tuple[str, str, str]] | None = None,
         seed: int = 0,
+        store: bool = True,
         progress: Progress = silent,
     ) -> Judged:
-        """Fit probabilities on the validation facts and keep them: see ``golde.inference.calibrate``.
+        """Fit probabilities on the validation facts: see ``golde.inference.calibrate``.
 
-        From then on answers have a ``probability``.
+        From then on answers have a ``probability``. Kept in the run's ``calibration.json`` unless told
+        otherwise.
         """
         self.calibration, judged = calibrate(
             self.model,
@@ -226,9 +228,15 @@ class Run:
             seed=seed,
             progress=progress,
         )
-        self.folder.save_calibration(self.calibration.as_dict() | {"judged": judged.as_dict()})
         self.notes = ()
+        if store:
+            self.store_calibration(judged)
         return judged
+
+    def store_calibration(self, judged: Judged) -> None:
+        """Keep the calibration, and how it was judged, in the run's ``calibration.json``."""
+        content = self.calibrated().as_dict() | {"judged": judged.as_dict()}
+        self.folder.save_calibration(content)
 
     def calibrated(self) -> Calibration:
         """The calibration, or an error if there is none."""
