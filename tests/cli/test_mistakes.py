@@ -45,6 +45,19 @@ MISTAKES = {
     "missing run": (("evaluate", "new"), "no run here"),
     "bad hits": (("evaluate", RUN, "--hits", "one"), "'one'"),
     "unknown entity": (("predict", RUN, "--head", "evn", "--relation", "is"), "'even'"),
+    "nothing near": (
+        ("predict", RUN, "--head", "zed", "--relation", "is"),
+        "unknown entity 'zed'; give a name as the graph has it, such as 'e0'",
+    ),
+    "no name": (
+        ("explain", RUN, "--head", "", "--relation", "is", "--tail", "e1"),
+        "the name of the entity is empty",
+    ),
+    "beam without path": (
+        ("predict", RUN, "--head", "e1", "--relation", "is", "--beam", "4"),
+        "give --path",
+    ),
+    "no folder to export to": (("export", RUN, "--out", "new/e.npz"), "there is no folder new;"),
     "two unknowns": (("predict", RUN, "--head", "e1"), "exactly one"),
     "nothing asked": (("predict", RUN), "--queries"),
     "queries without out": (("predict", RUN, "--queries", "queries.tsv"), "--out"),

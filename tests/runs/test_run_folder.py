@@ -243,6 +243,10 @@ def garbage(path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00garbage")
 
 
+def nested(path: Path) -> None:
+    path.write_text("[" * 100_000)
+
+
 def empty(path: Path) -> None:
     path.write_bytes(b"")
 
@@ -252,7 +256,7 @@ def folder(path: Path) -> None:
     path.mkdir()
 
 
-@pytest.mark.parametrize("damage", [truncate, garbage, empty, Path.unlink, folder])
+@pytest.mark.parametrize("damage", [truncate, garbage, nested, empty, Path.unlink, folder])
 @pytest.mark.parametrize(
     "name",
     ["run.json", "config.toml", "vocabulary.json", "graph.safetensors", "model.safetensors"],
@@ -282,6 +286,23 @@ def test_run_json_needs_its_keys(run: RunFolder, key: str, value: Any) -> None:
     edit(run.path / "run.json", **{key: value})
     with pytest.raises(RunError, match=rf"run\.json: '{key}' is missing or no"):
         everything(run)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("environment", {}),
+        ("resumed_in", ["x"]),
+        ("validation", [1]),
+        ("validation", [{"step": 4, "mrr": "x"}]),
+        ("extensions", "x"),
+        ("extensions", [{}]),
+    ],
+)
+def test_parts_of_run_json_are_checked(run: RunFolder, key: str, value: Any) -> None:
+    edit(run.path / "run.json", **{key: value})
+    with pytest.raises(RunError, match=rf"run\.json: '{key}' is damaged; .* restore it"):
+        run.about()
 
 
 @pytest.mark.parametrize("version", [None, 0, 2, "1"])

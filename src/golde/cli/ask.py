@@ -75,7 +75,7 @@ def predict(
 ) -> None:
     """Answer queries: facts with one of the three names left out."""
     if path is not None or beam is not None:
-        if relation is not None or queries is not None:
+        if path is not None and (relation is not None or queries is not None):
             raise GoldeError("--path stands in place of --relation, and --queries have none")
         _check_table(out, candidates)
         hops.answer(run, head, tail, path, beam, top, known.value, candidates, out, device, json)

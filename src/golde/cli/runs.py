@@ -70,6 +70,8 @@ def export(
     kind = format.value if format is not None else out.suffix.lower().removeprefix(".")
     if kind not in list(Format):
         raise GoldeError(f"{out}: say which --format it should have: {', '.join(Format)}")
+    if not out.parent.is_dir():
+        raise GoldeError(f"{out}: there is no folder {out.parent}; make it first")
     import golde
 
     golde.load_run(run, device="cpu").export(out, kind)

@@ -45,9 +45,17 @@ class Vocabulary(Sequence[str]):
         try:
             return self._ids[name]
         except KeyError:
+            if not name.strip():
+                raise GoldeError(f"the name of the {self.kind} is empty; give one") from None
             near = ", ".join(repr(match) for match in self.closest(name, 3))
-            hint = f"; did you mean {near}?" if near else ""
-            raise GoldeError(f"unknown {self.kind} {name!r}{hint}") from None
+            hint = f"did you mean {near}?" if near else self._example()
+            raise GoldeError(f"unknown {self.kind} {name!r}; {hint}") from None
+
+    def _example(self) -> str:
+        """What to do where no name is like the one asked for."""
+        if not self.names:
+            return f"there is no {self.kind} at all"
+        return f"give a name as the graph has it, such as {self.names[0]!r}"
 
     def ids(self, names: Iterable[str]) -> Tensor:
         """The ids of several names, as an int64 tensor."""

@@ -165,6 +165,8 @@ def _direction(name: str, graph: KnowledgeGraph) -> int | None:
 
 def _unknown_hop(text: str, name: str, graph: KnowledgeGraph) -> GoldeError:
     bare = name.removeprefix(BACKWARDS[0])
+    if not bare.removesuffix(BACKWARDS[1]).strip():
+        return GoldeError(f"path {text!r}: a hop is empty; write relations as r1,^r2")
     near = ", ".join(map(repr, graph.relations.closest(bare.removesuffix(BACKWARDS[1]), 3)))
     hint = f"did you mean {near}?" if near else "write relations as r1,^r2"
     return GoldeError(f"path {text!r}: unknown relation {bare!r}; {hint}")

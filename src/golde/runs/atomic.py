@@ -76,7 +76,7 @@ def _remove_empty(room: Path) -> None:
 def refuse_what_is_no_file(path: Path) -> None:
     """An error if ``path`` is there and is a folder, a device or a pipe, which no file may replace."""
     if path.is_dir():
-        raise RunError(f"{path}: cannot be written: it is a folder; name a file in it")
+        raise RunError(f"{path}: cannot be written: it is a folder; remove it, or name a file")
     if path.exists() and not path.is_file():
         raise RunError(f"{path}: cannot be written: it is no ordinary file; name one")
 
@@ -116,7 +116,9 @@ def read_json(path: Path, *, fix: str = RESTORE) -> dict[str, Any]:
     """JSON written by ``write_json``; ``fix`` is what the error advises if it cannot be read."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read: {error.strerror or error}; {fix}") from None
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise RunError(f"{path}: cannot be read: {error}; {fix}") from None
     if not isinstance(content, dict):
         raise RunError(f"{path}: holds no JSON object; {fix}")

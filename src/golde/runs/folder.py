@@ -76,6 +76,24 @@ _ABOUT = {
     "environment": dict,
     "finished": bool,
 }
+_ENVIRONMENT = {
+    **dict.fromkeys(("golde", "torch", "python", "platform", "device"), str),
+    "threads": int,
+}
+_PARTS: dict[str, dict[str, type]] = {
+    "environment": _ENVIRONMENT,
+    "resumed_in": _ENVIRONMENT,
+    "validation": {"step": int, "mrr": float},
+    "extensions": {
+        **dict.fromkeys(("from", "facts_from"), str),
+        **dict.fromkeys(("new_entities", "new_facts", "between_known", "repeated"), int),
+        **dict.fromkeys(("sweeps", "adrift", "steps"), int),
+        **dict.fromkeys(("adrift_names", "losses", "notes"), list),
+        "seconds": float,
+    },
+}
+"""What readers of run.json ask of its parts."""
+
 _ONCE_FINISHED = {"steps": int, "chosen_step": int, "seconds": float, "validation": list}
 
 
@@ -181,6 +199,10 @@ class RunFolder:
                 raise RunError(
                     f"{self.path / 'run.json'}: {key!r} is missing or no {kind.__name__}; {RESTORE}"
                 )
+        for key, parts in _PARTS.items():
+            found = [about[key]] if key == "environment" else about.get(key, [])
+            if not isinstance(found, list) or not all(_has(one, parts) for one in found):
+                raise RunError(f"{self.path / 'run.json'}: {key!r} is damaged; {RESTORE}")
         return about
 
     def update_about(self, **changes: Any) -> None:
@@ -308,9 +330,9 @@ class RunFolder:
 
     def calibration(self) -> dict[str, Any] | None:
         """The stored calibration, if there is one; one of another model is an error."""
-        if not self.calibration_file.is_file():
+        if not self.calibration_file.exists():
             return None
-        content = read_json(self.calibration_file, fix=_CALIBRATE_AGAIN)
+        content = read_json(self.calibration_file, fix=f"remove it and {_CALIBRATE_AGAIN}")
         if content.pop("model", None) != self._model_digest():
             raise RunError(
                 f"{self.calibration_file}: was fitted to other parameters than the run has now; "
@@ -343,6 +365,13 @@ def _remove_empty(folders: Iterable[Path]) -> None:
     for folder in folders:
         with suppress(OSError):  # it holds something, or is not there
             folder.rmdir()
+
+
+def _has(part: object, wanted: dict[str, type]) -> bool:
+    """Whether a part of ``run.json`` has entries of these types."""
+    return isinstance(part, dict) and all(
+        type(part.get(key)) is kind for key, kind in wanted.items()
+    )
 
 
 @lru_cache(maxsize=32)
