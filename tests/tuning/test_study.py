@@ -237,6 +237,40 @@ def test_what_is_no_study_is_refused_and_left_alone(study: MakeStudy, tmp_path: 
         study(place="nonsense://pg:secret@host/db")
 
 
+@pytest.mark.parametrize("columns", ["id, title", "study_id, study_name, doctor"])
+def test_studies_of_another_program_are_left_alone(
+    columns: str, study: MakeStudy, tmp_path: Path
+) -> None:
+    other = tmp_path / "hospital.db"
+    with sqlite3.connect(other) as database:
+        database.execute(f"CREATE TABLE studies ({columns})")
+    database.close()
+    before = other.read_bytes()
+    with pytest.raises(GoldeError, match=r"hospital\.db: is a database, but holds no study"):
+        study(place=other)
+    assert other.read_bytes() == before
+
+
+def test_a_study_damaged_in_the_middle_is_named_and_left_alone(
+    study: MakeStudy, trained: Trained, graph: KnowledgeGraph, tmp_path: Path
+) -> None:
+    trained(planted)
+    path, refused = tmp_path / "damaged.db", 0
+    search(study(place=path), graph, 2)
+    whole = path.read_bytes()
+    for page in range(1, len(whole) // 4096):
+        damaged = bytearray(whole)
+        damaged[4096 * page : 4096 * page + 200] = b"\xa5" * 200
+        path.write_bytes(damaged)
+        try:
+            study(place=path)
+        except GoldeError as error:
+            assert str(path) in str(error)  # noqa: PT017
+            assert path.read_bytes() == damaged
+            refused += 1
+    assert refused > 0.8 * (len(whole) // 4096 - 1)  # a page may be free
+
+
 def test_names_with_odd_characters_are_names(study: MakeStudy, tmp_path: Path) -> None:
     path = tmp_path / "a {b} %20 ü.db"
     study(place=path)

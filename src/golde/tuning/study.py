@@ -39,6 +39,9 @@ HEARTBEAT = 30
 STARTUP = 10
 """Trials drawn at random before the sampler has something to go by."""
 
+_STUDIES = {"study_id", "study_name"}
+"""Columns of Optuna's table of studies, by which it is known from another program's."""
+
 KILLED = "its process was killed, twice"
 
 FEW = 8
@@ -100,18 +103,24 @@ class Study:
             study = optuna.create_study(
                 storage=storage, study_name=NAME, direction="maximize", load_if_exists=True
             )
-        except (sqlalchemy.exc.SQLAlchemyError, ImportError, RuntimeError, ValueError) as error:
+            stored, begun = study.user_attrs.get(NAME), bool(study.get_trials(deepcopy=False))
+        except (
+            sqlalchemy.exc.SQLAlchemyError,
+            optuna.exceptions.OptunaError,  # what a damaged database makes of it
+            ImportError,
+            RuntimeError,
+            ValueError,
+        ) as error:
             what = str(getattr(error, "orig", None) or error).splitlines()[0]
             raise GoldeError(
                 f"{self.shown}: cannot be used as a study: {what}; name another file, or the URL of a "
                 "database that can be reached from here"
             ) from None
-        stored = study.user_attrs.get(NAME)
-        if stored is None and not study.get_trials(deepcopy=False):
+        if stored is None and not begun:
             study.set_user_attr(NAME, self._identity)
             if self.space.start is not None:
                 study.enqueue_trial(self.space.start)
-        elif stored is None:
+        elif not isinstance(stored, dict):
             raise GoldeError(
                 f"{self.shown}: holds a study that 'golde tune' did not begin; choose another --study"
             )
@@ -325,11 +334,17 @@ def _refuse_other_files(path: Path) -> None:
     if not path.exists() or not path.stat().st_size:
         return
     try:
-        with closing(sqlite3.connect(path)) as database:
+        with closing(sqlite3.connect(path, timeout=60)) as database:
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+            columns = {row[1] for row in database.execute("PRAGMA table_info(studies)")}
+            (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as error:
         raise GoldeError(f"{path}: is no study: {error}; choose another --study") from None
-    if tables and "studies" not in tables:
+    if found != "ok":
+        raise GoldeError(
+            f"{path}: is a damaged database; restore it from a copy, or choose another --study"
+        )
+    if tables and columns != _STUDIES:
         raise GoldeError(f"{path}: is a database, but holds no study; choose another --study")
 
 
