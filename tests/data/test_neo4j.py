@@ -62,6 +62,7 @@ def test_a_relationship_without_an_end_is_found_by_its_line(tmp_path: Path) -> N
 
 MISTAKES = {
     "nodes": ("personId:ID,name,:LABEL\n1,Tom,Person\n", "these are nodes of Neo4j"),
+    "two starts": (":START_ID,:START_ID,:END_ID,:TYPE\n1,2,3,A\n", "more than one :START_ID"),
     "no type": (":START_ID,:END_ID,since:int\n1,2,3\n", "without :TYPE"),
     "two spaces": (
         ":START_ID(Person),:END_ID(Film),:TYPE\n1,1,ACTED_IN\n",
@@ -82,6 +83,16 @@ def test_who_knows_better_may_say_so(tmp_path: Path) -> None:
     text = ":START_ID(Person),:END_ID(Film),:TYPE\np1,f1,ACTED_IN\n"
     columns = ":START_ID(Person),:TYPE,:END_ID(Film)"
     assert named(read(tmp_path / "a.csv", text, columns)) == [("p1", "ACTED_IN", "f1")]
+
+
+def test_a_header_in_small_letters_is_one_too(tmp_path: Path) -> None:
+    graph = read(tmp_path / "a.csv", ":start_id,:end_id,:type\n1,2,KNOWS\n2,3,KNOWS\n")
+    assert named(graph) == [("1", "KNOWS", "2"), ("2", "KNOWS", "3")]
+    facts = "a,schema:id,b\nb,schema:id,c\n"
+    assert named(read(tmp_path / "b.csv", facts)) == [
+        ("a", "schema:id", "b"),
+        ("b", "schema:id", "c"),
+    ]
 
 
 def test_facts_that_only_look_alike_are_facts(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from golde.errors import DataError
 
-_FIELD = re.compile(r"\w*:(ID|START_ID|END_ID|TYPE)(?:\(([^)]*)\))?(?:\{.*\})?")
+# Ends and type in any case; of ids the capitals alone, since a relation may well be called schema:id.
+_FIELD = re.compile(r"\w*:(ID|(?i:START_ID|END_ID|TYPE))(?:\(([^)]*)\))?(?:\{.*\})?")
 _ENDS = ("START_ID", "TYPE", "END_ID")
 _APOC = ("_start", "_type", "_end")
 
@@ -24,10 +25,21 @@ def relationship_columns(
     """Where start, type and end are, and whether rows may be of nodes; None if it is no such header."""
     if set(_APOC) <= set(header):
         return tuple(list(header).index(name) for name in _APOC), True
-    fields = {m[1]: (i, m[2]) for i, cell in enumerate(header) if (m := _FIELD.fullmatch(cell))}
+    places = [
+        (m[1].upper(), i, m[2]) for i, cell in enumerate(header) if (m := _FIELD.fullmatch(cell))
+    ]
+    fields = {name: (i, space) for name, i, space in places}
     if not fields.keys() & {"ID", "START_ID", "END_ID"}:
         return None
     shown = ", ".join(header)
+    if twice := [f":{name}" for name in _ENDS if [place[0] for place in places].count(name) > 1]:
+        raise DataError(
+            path,
+            f"relationships of Neo4j with more than one {' and '.join(twice)}",
+            line=line,
+            text=shown,
+            fix="leave one column of each; or pick three with --columns, such as 1,2,3",
+        )
     if "ID" in fields:
         raise DataError(
             path,
