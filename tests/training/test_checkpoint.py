@@ -140,6 +140,11 @@ def test_a_checkpoint_that_holds_more(run: RunFolder, name: str) -> None:
         (progress(seconds=-1.0), "progress.seconds is -1.0"),
         (progress(validations=[3]), r"progress.validations is \[3\]"),
         (progress(validations=[{"step": 9, "mrr": 0.5}]), "progress.validations is .*9"),
+        (
+            add("optimiser/entity/step", torch.tensor(1e30)),
+            "step is 1e\\+30, which cannot be after",
+        ),
+        (add("optimiser/entity/step", torch.tensor(-1.0)), "step is -1, which cannot be after"),
         (add("model/entity", torch.ones(20, 12).int()), "model/entity is of torch.int32"),
         (add("optimiser/entity/exp_avg", torch.ones(20, 12).double()), "is of torch.float64"),
         (

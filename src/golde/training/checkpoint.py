@@ -118,7 +118,8 @@ def _check_tensors(
             known.update(moments)
             places += moments if parameter.numel() else []  # no step ever touches an empty one
         for place in places:
-            if (problem := _problem(place, tensors.get(place), parameter)) is not None:
+            problem = _problem(place, tensors.get(place), parameter, progress.step)
+            if problem is not None:
                 raise RunError(f"{path}: {place} {problem}: {_DAMAGED}")
         known.update(places)
     for place in tensors:
@@ -126,7 +127,7 @@ def _check_tensors(
             raise RunError(f"{path}: {place} is none of this run's tensors: {_DAMAGED}")
 
 
-def _problem(place: str, found: Tensor | None, parameter: Tensor) -> str | None:
+def _problem(place: str, found: Tensor | None, parameter: Tensor, steps: int) -> str | None:
     """What is wrong in words, where a tensor like the parameter or a count of its steps should be."""
     if found is None:
         return "is missing"
@@ -136,7 +137,11 @@ def _problem(place: str, found: Tensor | None, parameter: Tensor) -> str | None:
         return f"is {tuple(found.shape)}, not {shape}"
     if found.dtype != parameter.dtype and not counts:
         return f"is of {found.dtype}, not {parameter.dtype}"
-    return "holds what is no number" if found.isnan().any() else None
+    if found.isnan().any():
+        return "holds what is no number"
+    if counts and not 0 <= float(found) <= steps:
+        return f"is {float(found):g}, which cannot be after step {steps}"
+    return None
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
