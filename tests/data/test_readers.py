@@ -194,12 +194,58 @@ def test_harmless_things_are_counted(tmp_path: Path) -> None:
     )
 
 
+def test_line_ends_of_csv_files_are_not_worth_a_word(tmp_path: Path) -> None:
+    """Every spreadsheet and Python's own writer end lines so."""
+    graph = whole(write(tmp_path / "a.csv", "a,r,b\r\nb,r,c\r\n"))
+    assert named(graph) == [("a", "r", "b"), ("b", "r", "c")]
+    assert graph.notes == ()
+
+
+HEADED = "item,property,value\na,r,b\nb,r,c\n"
+
+
+def test_a_header_taken_for_a_fact_is_noted_with_the_fix(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", HEADED)
+    (note,) = whole(path).notes
+    words = "a.csv: line 1 holds names that occur nowhere else (item, property, value)"
+    assert note == f"{words}; if it is a header row, give --columns item,property,value"
+    told = load_graph(path, valid=0, test=0, columns="item,property,value")
+    assert (named(told), told.notes) == ([("a", "r", "b"), ("b", "r", "c")], ())
+    wide = write(tmp_path / "b.csv", "id,value,item,property\n1,b,a,r\n2,c,b,r\n")
+    (note,) = load_graph(wide, valid=0, test=0, columns="3,4,2").notes
+    assert "give --columns item,property,value" in note
+
+
+@pytest.mark.parametrize(
+    "text", ["a\tr\tb\nc\tr\td\n", "a\ts\tb\nb\tr\tc\n", "a\ts\tb\nc\tr\ta\n", "a\tr\tb\n"]
+)
+def test_a_first_fact_that_shares_a_name_or_is_alone_is_a_fact(text: str, tmp_path: Path) -> None:
+    assert whole(write(tmp_path / "a.tsv", text)).notes == ()
+
+
+def test_names_known_from_train_are_no_header_of_the_others(tmp_path: Path) -> None:
+    write(tmp_path / "train.tsv", "a\tr\tb\nb\ts\tc\nc\tr\ta\n")
+    write(tmp_path / "valid.tsv", "a\ts\tc\nb\tr\tb\n")
+    write(tmp_path / "test.tsv", "c\ts\tb\n")
+    assert load_graph(tmp_path).notes == ()
+
+
+def test_too_many_columns_are_shown_with_names_to_pick(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "id,value,source,item\n1,b,c,d\n")
+    with pytest.raises(DataError, match="'id, value, source, item'") as caught:
+        whole(path)
+    assert "--columns, such as id,value,source if this is a header row" in str(caught.value)
+    path = write(tmp_path / "b.csv", "id,tail,head,relation\n1,b,c,d\n")
+    with pytest.raises(DataError, match="such as head,relation,tail if this is a header row"):
+        whole(path)
+
+
 # Bad input
 
 ROW = "a\tr\tb\n"
 
 BAD = {
-    "too few columns": ("a.tsv", ROW + "a\tr\n", ":2: 2 columns where 3 are expected: 'a\\\\tr'"),
+    "too few columns": ("a.tsv", ROW + "a\tr\n", ":2: 2 columns where 3 are expected: 'a, r'"),
     "too many columns": ("a.tsv", ROW + ROW + "a\tr\tb\tc\n", ":3: 4 columns .*same columns"),
     "four columns": ("a.tsv", "a\tr\tb\tc\n", r":1: 4 columns .*\(pick three with --columns"),
     "tabs missing": ("a.txt", "a r b\n", r":1: 1 column .*'a r b' \(separate .* by a tab in"),

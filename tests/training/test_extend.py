@@ -215,6 +215,11 @@ def test_mistakes_are_named_and_leave_nothing(tiny: Run, tmp_path: Path) -> None
         DataError, match=r"news\.tsv:2: unknown relation 'nexxt'; did you mean 'next'"
     ):
         golde.extend(old, file, out)
+    (headed := tmp_path / "headed.csv").write_text("item,property,value\ne1,next,new\n", "utf-8")
+    hint = "if it is a header row, give --columns item,property,value"
+    with pytest.raises(DataError, match=rf"headed\.csv:1: unknown relation 'property'.*{hint}"):
+        golde.extend(old, headed, out)
+    headed.unlink()
     with pytest.raises(DataError, match=r"none\.tsv: cannot be read"):
         golde.extend(old, tmp_path / "none.tsv", out)
     with pytest.raises(GoldeError, match=r"facts\[0\]: unknown relation 'neext'"):

@@ -110,9 +110,24 @@ def wrong_width(path: Path, line: int, row: Sequence[str], expected: int) -> Dat
     if len(row) == 1:
         fix = "separate names by a comma in .csv and by a tab in .tsv and .txt files"
     elif line == 1:
-        fix = "pick three with --columns, such as 1,2,3"
+        fix = f"pick three with --columns, such as {_example(row)}"
     else:
         fix = "give every line the same columns as the first"
     columns = "1 column" if len(row) == 1 else f"{len(row)} columns"
     problem = f"{columns} where {expected} are expected"
-    return DataError(path, problem, line=line, text="\t".join(row), fix=fix)
+    return DataError(path, problem, line=line, text=", ".join(row), fix=fix)
+
+
+def _example(row: Sequence[str]) -> str:
+    """Three columns by name, if the row may be a header, and by position."""
+    named = announced([row[i] for i in header_order(row) or (0, 1, 2)]) if len(row) > 2 else None
+    return "1,2,3" if named is None else f"{named} if this is a header row, or 1,2,3 if it is none"
+
+
+def announced(names: Sequence[str]) -> str | None:
+    """Three names as ``--columns`` takes them, if it can."""
+    text = ",".join(names)
+    try:
+        return text if Columns.parse(text).names == tuple(names) else None
+    except GoldeError:
+        return None

@@ -47,7 +47,7 @@ def fact_error(facts: FileFacts, row: int, index: NameIndex, problem: str, fix: 
     """An error about one fact of a file, with the line it stands on."""
     entities, relations = list(index.entities.names()), list(index.relations.names())
     head, relation, tail = facts.triples[row]
-    text = "\t".join((entities[head], relations[relation], entities[tail]))
+    text = ", ".join((entities[head], relations[relation], entities[tail]))
     where = facts.lines
     line = line_of(facts.path, relations[relation]) if where is None else int(where[row])
     return DataError(facts.path, problem, line=line, text=text, fix=fix)

@@ -8,6 +8,7 @@ of the graph, never every name of every line.
 from __future__ import annotations
 
 import csv
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from golde.data.columns import Columns, Layout, header_order, wrong_width
+from golde.data.columns import Columns, Layout, announced, header_order, wrong_width
 from golde.data.files import READ_ERRORS, Report, line_text, opened, read_error
 from golde.data.notes import note
 from golde.data.numbering import FileFacts, Ids, NameIndex, no_facts
@@ -36,22 +37,26 @@ def read_tsv(path: Path, columns: Columns | None, index: NameIndex, report: Repo
 
 def read_csv(path: Path, columns: Columns | None, index: NameIndex, report: Report) -> FileFacts:
     """Facts from a file with a comma between names."""
-    text = _Text(path, report)
+    text = _Text(path, report, notes_returns=False)  # RFC 4180 wants them
     return _read(text, _comma_batches(text), columns, index)
 
 
 def _read(
     text: _Text, batches: Iterator[Batch], columns: Columns | None, index: NameIndex
 ) -> FileFacts:
-    path, layout, notes, nodes = text.path, None, [], 0
+    path, layout, notes, nodes, names_of_first = text.path, None, [], 0, list[str]()
     triples, lines = [no_facts()], [np.empty(0, dtype=np.int64)]
+    known = len(index.entities), len(index.relations)
     for numbers, first, cells in batches:
         skipped = 0
         if layout is None:
             layout = Layout.of(path, int(numbers[0]), first, columns)
             skipped = int(layout.header)
-            if not layout.header and header_order(first) is not None:
+            if not layout.header:
+                names_of_first = [first[i] for i in layout.order]
+            if names_of_first and header_order(first) is not None:
                 notes.append(f"{path.name}: line 1 looks like a header row and is read as a fact")
+                names_of_first = []
         held = cells(layout.width)
         names, numbers = [held[i][skipped:] for i in layout.order], numbers[skipped:]
         if layout.sparse:
@@ -61,7 +66,34 @@ def _read(
         triples.append(index.number(*names))
         lines.append(numbers)
     notes += note(path.name, nodes, "row", "of nodes skipped")
-    return FileFacts(path, np.concatenate(triples), np.concatenate(lines), notes + text.notes())
+    facts = FileFacts(path, np.concatenate(triples), np.concatenate(lines), notes + text.notes())
+    if names_of_first and _stands_alone(facts.triples, *known):
+        words = f"line 1 holds names that occur nowhere else ({', '.join(names_of_first)})"
+        facts.notes.append(f"{path.name}: {words}; {header_hint(names_of_first)}")
+    return facts
+
+
+def _stands_alone(triples: Ids, entities: int, relations: int) -> bool:
+    """Whether the first of several facts (n, 3) has three new names, and no other has one of them.
+
+    So many ``entities`` and ``relations`` were known before the file was read.
+    """
+    (head, relation, tail), others = triples[0], triples[1:]
+    ends = others[:, [0, 2]]
+    return bool(
+        len(others)
+        and min(head, tail) >= entities
+        and relation >= relations
+        and not (others[:, 1] == relation).any()
+        and not ((ends == head) | (ends == tail)).any()
+    )
+
+
+def header_hint(names: Sequence[str]) -> str:
+    """What to do about a first row that names the columns."""
+    given = announced(names)
+    fix = "remove it" if given is None else f"give --columns {shlex.quote(given)}"
+    return f"if it is a header row, {fix}"
 
 
 def _tab_batches(text: _Text) -> Iterator[Batch]:
@@ -121,10 +153,14 @@ def _columns(
 
 
 class _Text:
-    """The lines of a text file; what can be overlooked in them is counted."""
+    """The lines of a text file; what can be overlooked in them is counted.
 
-    def __init__(self, path: Path, report: Report) -> None:
+    Unless ``notes_returns``, CR LF at the end of a line is as usual as LF.
+    """
+
+    def __init__(self, path: Path, report: Report, *, notes_returns: bool = True) -> None:
         self.path = path
+        self._notes_returns = notes_returns
         self._report = report
         self._marks = self._returns = self._blank = 0
 
@@ -132,7 +168,7 @@ class _Text:
         name = self.path.name
         return [
             *note(name, self._marks, "byte-order mark", "skipped"),
-            *note(name, self._returns, "line", "ended in CR LF"),
+            *note(name, self._returns * self._notes_returns, "line", "ended in CR LF"),
             *note(name, self._blank, "blank line", "at the end skipped"),
         ]
 

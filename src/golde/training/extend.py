@@ -23,6 +23,7 @@ from golde.data.files import read_error
 from golde.data.graph import KnowledgeGraph, Named, drop_duplicates
 from golde.data.numbering import Ids, NameIndex
 from golde.data.readers import fact_error, read_facts
+from golde.data.text import header_hint
 from golde.data.vocabulary import Vocabulary
 from golde.errors import GoldeError, RunError
 from golde.geometry import gather
@@ -287,10 +288,15 @@ def _read_file(
     if strange.any():
         row = int(strange.argmax())
         name = next(index.relations.names(int(file.triples[row, 1])))
+        fix = _TRAIN_AGAIN
+        if row == 0 and wanted is None and file.lines is not None:
+            entities = list(index.entities.names())
+            head, _, tail = file.triples[0].tolist()
+            fix = f"{header_hint((entities[head], name, entities[tail]))}; {_TRAIN_AGAIN}"
         try:
             relations.id(name)
         except GoldeError as error:
-            raise fact_error(file, row, index, str(error), _TRAIN_AGAIN) from None
+            raise fact_error(file, row, index, str(error), fix) from None
     return file.triples, tuple(file.notes)
 
 
