@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,8 @@ def draw_shapes(path: Path, advice: Advice) -> None:
         "axes.labelcolor": SOFT,
         "svg.hashsalt": "golde",
     }
-    with rc_context(style):
+    with rc_context(style), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of signs that the font lacks
         figure = Figure(
             figsize=(11, 1.7 + 0.28 * len(rows)), facecolor="white", layout="constrained"
         )

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from golde.report.compare import Comparison
-from golde.report.drawing import BLUE, FAINT, INK, ORANGE, SOFT, bare, save, style
+from golde.report.drawing import BLUE, FAINT, INK, ORANGE, SOFT, bare, save, short, style
 from golde.runs.atomic import replacing
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _figures(ax: Axes, found: Comparison) -> None:
         ax.plot(metrics["both"]["mrr"], i, "o", color=_colour(i), markersize=7)
         for side, marker in (("head", "<"), ("tail", ">")):
             ax.plot(metrics[side]["mrr"], i, marker, color=SOFT, markersize=5, zorder=1)
-    _rows(ax, [f"{run.letter}  {_short(run.path.resolve().name)}" for run in found.runs])
+    _rows(ax, [f"{run.letter}  {short(run.path.resolve().name)}" for run in found.runs])
     ax.set_title(f"MRR on {found.protocol.split} (◂ heads, ▸ tails), 95% intervals", fontsize=10)
 
 
@@ -88,15 +88,9 @@ def _relations(ax: Axes, found: Comparison) -> None:
     for i, run in enumerate(found.runs):
         values = [run.found.relations[name]["mrr"] for name in names]
         ax.plot(values, range(len(names)), "o", color=_colour(i), label=run.letter, markersize=6)
-    _rows(ax, [f"{_short(name)} ({counts[name]:,})" for name in names])
+    _rows(ax, [f"{short(name)} ({counts[name]:,})" for name in names])
     ax.set_xlim(-0.02, 1.02)
     more = len(counts) - len(names)
     title = "MRR by relation (facts)" + (f", {more} smaller relations not shown" if more else "")
     ax.set_title(title, fontsize=10)
     ax.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
-
-
-def _short(name: str, limit: int = 34) -> str:
-    """The end of a long name, which is what tells an IRI from another; a dollar starts no formula."""
-    short = name if len(name) <= limit else "…" + name[1 - limit :]
-    return short.replace("$", r"\$")

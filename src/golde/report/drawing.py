@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,8 +31,16 @@ def style() -> Iterator[None]:
         from matplotlib import rc_context
     except ImportError:
         raise MissingExtraError("drawing figures", "plots") from None
-    with rc_context(STYLE):
+    with rc_context(STYLE), warnings.catch_warnings():
+        # Signs that the font lacks are drawn as boxes, and what does not fit as it is.
+        warnings.simplefilter("ignore", UserWarning)
         yield
+
+
+def short(name: str, most: int = 34) -> str:
+    """The end of a long name, which is what tells an IRI from another; a dollar starts no formula."""
+    kept = name if len(name) <= most else "…" + name[1 - most :]
+    return kept.replace("$", r"\$")
 
 
 def bare(ax: Axes) -> None:

@@ -13,7 +13,7 @@ from golde.analysis.relation_geometry import RelationGeometry
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
 from golde.models import GoldE
-from golde.report.drawing import BLUE, FAINT, INK, ORANGE, SOFT, bare, save, style
+from golde.report.drawing import BLUE, FAINT, INK, ORANGE, SOFT, bare, save, short, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,7 +119,7 @@ def _disk(ax: Axes, relation: str, one: Disk | None) -> None:
     from matplotlib.collections import LineCollection
     from matplotlib.patches import Circle
 
-    ax.set_title(relation, loc="left", fontsize=11, color=INK)
+    ax.set_title(short(relation), loc="left", fontsize=11, color=INK)
     ax.set(aspect="equal", xticks=[], yticks=[])
     bare(ax)
     if one is None:
@@ -176,7 +176,7 @@ def ellipsoids(found: Sequence[RelationGeometry]) -> Figure:
     ax.axvline(1, color=ORANGE, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
     ax.set_xscale("log")
     _ticks(ax)
-    ax.set_yticks(range(len(found)), [one.relation for one in found])
+    ax.set_yticks(range(len(found)), [short(one.relation) for one in found])
     ax.set_ylim(len(found) - 0.5, -0.5)
     ax.set_xlabel(
         "semi-axes 1/√p of the elliptic components: all, middle half, median; 1 is Euclidean",
@@ -218,7 +218,7 @@ def rotations(found: Sequence[RelationGeometry]) -> Figure:
         ax.set_title(str(group.term), loc="left", fontsize=11, color=INK)
         ax.set_xticks([0, 45, 90, 135, 180])
         bare(ax)
-    panels[0].set_yticks(range(len(found)), [one.relation for one in found])
+    panels[0].set_yticks(range(len(found)), [short(one.relation) for one in found])
     figure.supxlabel(
         "angles of the rotations in degrees; the darker, the more of them", color=SOFT, fontsize=9
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from golde.evaluation.reliability import Reliability
 from golde.inference.calibration import Judged
-from golde.report.drawing import BLUE, FAINT, ORANGE, SOFT, bare, style
+from golde.report.drawing import BLUE, FAINT, ORANGE, SOFT, bare, short, style
 from golde.runs.atomic import replacing
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def draw_reliability(path: Path, judged: Judged, *, title: str) -> None:
             (judged.after, "after", BLUE),
         ):
             _draw(upper, lower, found, f"{name}, ECE {found.ece:.3f}", colour)
-        upper.set_title(title, fontsize=10)
+        upper.set_title(short(title), fontsize=10)
         upper.set_ylabel("share that was true", fontsize=9)
         upper.legend(frameon=False, fontsize=8, loc="upper left")
         upper.set_ylim(-0.02, 1.02)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from golde.report.drawing import BLUE, FAINT, INK, ORANGE, SOFT, bare, save, style
+from golde.report.drawing import BLUE, FAINT, INK, ORANGE, SOFT, bare, save, short, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,9 @@ def draw_search(
 
         figure = Figure(figsize=(9.6, 5.6), facecolor="white")
         panels = figure.subplots(2, 3)
-        figure.suptitle(title, x=0.02, ha="left", fontsize=12, fontweight="bold", color=INK)
+        figure.suptitle(
+            short(title, 60), x=0.02, ha="left", fontsize=12, fontweight="bold", color=INK
+        )
         legend = "ring: the best   blue: trained to the end   pale: cut short"
         figure.text(0.985, 0.955, legend, ha="right", fontsize=9, color=SOFT)
         bars, *others = panels.flat
