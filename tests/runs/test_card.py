@@ -13,7 +13,7 @@ from golde.data.graph import KnowledgeGraph
 from golde.inference import Run
 from golde.runs import RunFolder
 from golde.runs.atomic import write_json
-from golde.runs.card import CARD, _licence, refresh_card
+from golde.runs.card import CARD, _code, _licence, refresh_card
 from golde.training import StoppedError, train
 from tiny import quick, ring
 
@@ -104,6 +104,21 @@ def test_names_cannot_break_its_tables(tmp_path: Path) -> None:
     assert "| name | `odd \\| graph` |" in text
     assert "| `a \\| b` | 1 |" in text
     assert "golde predict RUN --head NAME --relation 'a | b'" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("plain", "`plain`"),
+        ("tick ` tock", "``tick ` tock``"),
+        ("ends in `", "`` ends in ` ``"),
+        ("`r`", "`` `r` ``"),
+        ("``two``", "``` ``two`` ```"),
+        ("two\nlines", "`two lines`"),
+    ],
+)
+def test_code_is_closed_whatever_is_in_it(name: str, shown: str) -> None:
+    assert _code(name) == shown
 
 
 def test_a_baseline_is_called_one(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ may have been edited by then. Nothing reads the card, so a run without one works
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -73,10 +74,11 @@ def refresh_card(folder: RunFolder) -> None:
 def _card(about: Mapping[str, Any], config: Config, metrics: Mapping[str, Any]) -> str:
     kind = "GoldE" if config.model.kind == "golde" else config.model.kind
     relations = next((list(entry["relations"]) for entry in metrics.values()), [])
-    relation = shlex.quote(relations[0]) if relations else "RELATION"
+    fit = [name for name in relations if "```" not in name and name.isprintable()]
+    relation = shlex.quote(fit[0]) if fit else "RELATION"
     chosen = f"{about['chosen_step']:,} of {about['steps']:,} steps"
     return f"""\
-# {kind} on {about["graph"]}
+# {kind} on {" ".join(about["graph"].split())}
 
 A model for completing a knowledge graph: given two of head, relation and tail, it ranks what the third may
 be. {_space(config)}
@@ -237,6 +239,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _code(text: str) -> str:
-    """A name as it is, whatever signs are in it."""
-    fence = "``" if "`" in text else "`"
-    return fence + text.replace("|", "\\|") + fence
+    """A name as it is, whatever signs are in it: between more backticks than it has in a row."""
+    text = " ".join(text.splitlines()).replace("|", "\\|")
+    fence = "`" * (1 + max((len(ticks) for ticks in re.findall("`+", text)), default=0))
+    padding = " " if text.startswith("`") or text.endswith("`") else ""
+    return fence + padding + text + padding + fence
