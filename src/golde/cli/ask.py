@@ -233,11 +233,12 @@ def _links(format: Links | None, out: Path | None, base: str | None) -> Links | 
     if format is None and out is not None:
         format = {".nt": Links.nt, ".csv": Links.neo4j}.get(out.suffix.lower())
     if base is not None:
-        from golde.inference.links import checked_base
+        from golde.inference.links import checked_base, joins_names
 
         if format is not Links.nt:
             raise GoldeError("--base is for N-Triples: give --out FILE.nt as well, or leave it out")
-        checked_base(base)
+        if not joins_names(checked_base(base)):
+            note(f"note: --base {base} is followed by names at once; end it in / or #")
     if format is None:
         return None
     if out is None:

@@ -59,6 +59,11 @@ def checked_base(base: str) -> str:
     return base
 
 
+def joins_names(base: str) -> bool:
+    """Whether a base ends as those do that names are put after: at a boundary."""
+    return base.endswith(("/", "#", ":", "="))
+
+
 def iri(name: str, base: str = BASE) -> str:
     """A name as an IRI: itself if it is one, else percent-encoded after ``base``.
 
