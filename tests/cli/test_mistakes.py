@@ -58,6 +58,12 @@ MISTAKES = {
         "give --path",
     ),
     "no folder to export to": (("export", RUN, "--out", "new/e.npz"), "there is no folder new;"),
+    "endless resamples": (("compare", RUN, "new", "--resamples", "99999999999999"), "1000000"),
+    "endless steps": (
+        ("extend", RUN, "claims.tsv", "--out", "new", "--steps", "9" * 26),
+        "1000000",
+    ),
+    "vast advice": (("advise", FACTS, "--numbers", "99999999999"), "1000000"),
     "two unknowns": (("predict", RUN, "--head", "e1"), "exactly one"),
     "nothing asked": (("predict", RUN), "--queries"),
     "queries without out": (("predict", RUN, "--queries", "queries.tsv"), "--out"),

@@ -34,7 +34,10 @@ def advise(
     ],
     numbers: Annotated[
         int | None,
-        typer.Option(help="Numbers an entity may have; unset: as many as training would choose."),
+        typer.Option(
+            max=1_000_000,
+            help="Numbers an entity may have; unset: as many as training would choose.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,

@@ -37,7 +37,7 @@ def compare(
     ],
     split: Annotated[Split, typer.Option(help="The facts to rank.")] = Split.test,
     resamples: Annotated[
-        int, typer.Option(min=100, help="Resamples behind intervals and p-values.")
+        int, typer.Option(min=100, max=1_000_000, help="Resamples behind intervals and p-values.")
     ] = 10_000,
     seed: Annotated[
         int, typer.Option(min=0, max=options.LARGEST_SEED, help="Seed of the resamples.")
