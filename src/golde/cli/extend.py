@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Any
 
 import typer
 
 from golde.cli import options
-from golde.cli.output import bar, note, say_json, say_points
+from golde.cli.output import bar, cut, note, say_json, say_points, visible
 from golde.words import duration
 
 
@@ -28,7 +29,9 @@ def extend(
     steps: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Local steps; 0: the closed-form start alone; unset: by the facts."
+            min=0,
+            max=1_000_000,
+            help="Local steps; 0: the closed-form start alone; unset: by the facts.",
         ),
     ] = None,
     columns: options.Columns = None,
@@ -68,10 +71,10 @@ def described(record: dict[str, Any]) -> list[tuple[str, str]]:
         sweeps = f"{record['sweeps']} sweep{'s' * (record['sweeps'] != 1)}"
         entities += f", {new - adrift:,} placed by their neighbours in {sweeps}"
     if adrift:
-        shown = ", ".join(record["adrift_names"]) + (
-            " …" if adrift > len(record["adrift_names"]) else ""
-        )
-        entities += f"\n{adrift:,} without a way to a known entity start at the mean: {shown}"
+        names = [cut(visible(name), 40) for name in record["adrift_names"]]
+        shown = ", ".join(names) + (" …" if adrift > len(names) else "")
+        words = f"{adrift:,} without a way to a known entity start at the mean: {shown}"
+        entities += "\n" + fill(words, 70)
     points.append(("entities", entities))
     if record["steps"]:
         first, last = record["losses"]

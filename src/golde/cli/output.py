@@ -7,6 +7,7 @@ well hold square brackets.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,27 @@ if TYPE_CHECKING:
 SHORT_WORDS = 8
 """Letters that a column of words always has, if it has as many."""
 
+LONGEST = 300
+"""Letters of one name, or of one line in a table, that are shown."""
+
+# What would act on a terminal instead of being shown: control characters but line ends, and those that
+# break lines or turn the direction of writing.
+_ACTING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_C1 = re.compile("[\x7f-\x9f]")  # those that JSON leaves as they are
+_LONG = re.compile(rf"\S{{{LONGEST + 1},}}")
+
+
+def visible(text: str) -> str:
+    """Text that a terminal can be given, whatever names are in it: escapes for what acts, long names cut."""
+    text = _ACTING.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return _LONG.sub(lambda found: cut(found[0]), text)
+
+
+def cut(text: str, most: int = LONGEST) -> str:
+    """Both ends of a text that is too long."""
+    end = most // 4
+    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[-end:]}"
+
 
 def complain(message: str) -> None:
     """One message about what went wrong."""
@@ -29,18 +51,21 @@ def complain(message: str) -> None:
 
 def note(message: str, style: str = "") -> None:
     """Something worth knowing that is not part of the result."""
-    console(stderr=True).print(message, style=style, soft_wrap=True)
+    console(stderr=True).print(visible(message), style=style, soft_wrap=True)
 
 
 def say(message: str | Text = "", style: str = "") -> None:
     """A line of the result; the terminal wraps it."""
+    if isinstance(message, str):
+        message = visible(message)
     console().print(message, style=style, soft_wrap=True)
 
 
 def say_json(content: Any) -> None:
     """One JSON value and nothing else."""
     reads_all = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=not reads_all) + "\n")
+    text = json.dumps(content, indent=2, ensure_ascii=not reads_all)
+    sys.stdout.write(_C1.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def say_points(points: Iterable[tuple[str, str]]) -> None:
@@ -50,7 +75,7 @@ def say_points(points: Iterable[tuple[str, str]]) -> None:
     points = list(points)
     width = max(len(heading) for heading, _ in points)
     for heading, text in points:
-        for i, line in enumerate(text.split("\n")):
+        for i, line in enumerate(visible(text).split("\n")):
             start = Text(f"{'' if i else heading:<{width}}  ", style="dim")
             say(start.append(line, style="not dim"))
 
@@ -64,7 +89,7 @@ def say_table(headings: Sequence[str], rows: Iterable[Sequence[str]], align: str
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True, pad_edge=False)
-    rows = list(rows)
+    rows = [[_cell(text) for text in row] for row in rows]
     for place, (heading, side) in enumerate(zip(headings, align, strict=True)):
         if side == "<":
             longest = max([len(heading), *(len(row[place]) for row in rows)])
@@ -75,6 +100,10 @@ def say_table(headings: Sequence[str], rows: Iterable[Sequence[str]], align: str
         table.add_row(*row)
     console().print(table)
     say()
+
+
+def _cell(text: str) -> str:
+    return "\n".join(cut(line) for line in visible(text).split("\n"))
 
 
 @contextmanager
