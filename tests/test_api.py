@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -71,6 +72,8 @@ def test_figures_are_stored_with_protocol_and_environment(run: golde.Run) -> Non
     stored = json.loads((run.folder.path / "metrics.json").read_text("utf-8"))
     assert set(stored) == {"test", "test+self-filter", "valid"}
     environment = stored["test"].pop("environment")
+    model = (run.folder.path / "model.safetensors").read_bytes()
+    assert stored["test"].pop("model") == hashlib.sha256(model).hexdigest()
     assert environment["device"] == "cpu"
     assert environment["torch"] == torch.__version__
     assert stored["test"] == json.loads(json.dumps(found.as_dict()))

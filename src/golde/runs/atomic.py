@@ -146,7 +146,7 @@ def read_tensors(path: Path, *, fix: str = RESTORE) -> tuple[dict[str, Tensor], 
             # Copies: what the file maps would keep it from being replaced on Windows.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
             metadata = json.loads((file.metadata() or {}).get("json", "{}"))
-    except (OSError, SafetensorError, json.JSONDecodeError) as error:
+    except (OSError, SafetensorError, json.JSONDecodeError, RecursionError) as error:
         raise RunError(f"{path}: cannot be read: {error}; {fix}") from None
     if not isinstance(metadata, dict):
         raise RunError(f"{path}: its metadata is no JSON object; {fix}")

@@ -49,6 +49,7 @@ from golde.runs.lock import locked, waited_for
 FORMAT_VERSION = 1
 
 _EVALUATE_AGAIN = "check its rights, or remove it and evaluate again"
+_FEW_WORDS = 200
 _CALIBRATE_AGAIN = "calibrate the run again"
 _LOCK, _FIGURES_LOCK = "run.lock", "figures.lock"
 _WRITTEN_FIRST = (  # in order
@@ -251,6 +252,8 @@ class RunFolder:
             model.load_state_dict(tensors)
         except (ConfigError, RuntimeError) as error:
             words = " ".join(str(error).split())
+            if len(words) > _FEW_WORDS:
+                words = words[:_FEW_WORDS] + " …"  # torch names every parameter
             raise RunError(f"{path}: does not fit config.toml: {words}; {RESTORE}") from None
         return model.to(device).eval()
 
