@@ -83,7 +83,7 @@ _ENVIRONMENT = {
 }
 _PARTS: dict[str, dict[str, type]] = {
     "environment": _ENVIRONMENT,
-    "resumed_in": _ENVIRONMENT,
+    "resumed_in": {},
     "validation": {"step": int, "mrr": float},
     "extensions": {
         **dict.fromkeys(("from", "facts_from"), str),
