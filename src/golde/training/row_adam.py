@@ -5,6 +5,7 @@ What the rows that were not drawn do meanwhile is a choice:
 - **Deferred**: what Adam does to a parameter whose gradient is zero, that is, go on in the direction of
   its first moment while both moments decay. Each row makes up for the steps it missed, one by one, when it
   is next drawn or when everything is settled: ``torch.optim.Adam`` over the whole table, to within rounding.
+  A penalty that pulls on every entity at every step is part of what they make up for.
 - **Lazy**: nothing. Value and moments wait, and decay only with steps that draw the row. That is another
   optimiser: a row moves less between draws, and the moments of a rare one remember its own last draws
   rather than fade. The bias corrections count all steps, as in ``torch.optim.SparseAdam``.
@@ -20,6 +21,7 @@ from torch import Tensor
 from golde.config import TrainingConfig
 from golde.kernels.adam import BETA1, BETA2, EPSILON
 from golde.kernels.triton import has_triton
+from golde.training.regularisers import pull
 
 TURNS = 4096
 """Steps that missed rows can make up for; so often at least all of them do, which changes nothing."""
@@ -73,12 +75,12 @@ class RowAdam(ABC):
 class FusedRowAdam(RowAdam):
     """Either kind as kernels, for float32 on a GPU; they are explained in ``row_adam_kernels``."""
 
-    def __init__(self, parameter: Tensor, *, lazy: bool) -> None:
+    def __init__(self, parameter: Tensor, *, lazy: bool, pull: float = 0.0) -> None:
         from golde.kernels.triton.row_adam import Table
 
         super().__init__(parameter)
         self.lazy = lazy
-        self._table = Table.of(self.parameter, TURNS)
+        self._table = Table.of(self.parameter, TURNS, pull)
         self._turns = 0  # made since the table's records began
 
     def advance(self, rate: float) -> None:
@@ -187,7 +189,7 @@ def row_adam(parameter: Tensor, config: TrainingConfig) -> RowAdam | None:
     """The optimiser of the entity table; none where it is one of the dense parameters."""
     lazy = config.optimiser == "lazy-adam"
     if has_kernels(config, parameter.device):
-        return FusedRowAdam(parameter, lazy=lazy)
+        return FusedRowAdam(parameter, lazy=lazy, pull=pull(config, len(parameter)))
     return PlainRowAdam(parameter) if lazy else None
 
 

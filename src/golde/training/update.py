@@ -10,6 +10,7 @@ from golde.config import TrainingConfig
 from golde.geometry import gather
 from golde.models import Model
 from golde.training.dense_adam import State, dense_adam
+from golde.training.regularisers import add_pull, pull
 from golde.training.replay import Replay
 from golde.training.row_adam import FusedRowAdam, row_adam
 from golde.training.sampling import Sampler
@@ -37,6 +38,7 @@ class Update:
         self.model, self.sampler, self.config = model, sampler, config
         self.capture = capture
         self.table = row_adam(model.entity, config)
+        self.pull = pull(config, len(model.entity)) if self.table is None else 0.0
         dense = dict(model.named_parameters())
         if self.table is not None:
             del dense["entity"]
@@ -90,6 +92,11 @@ class Update:
             assert rows.grad is not None
             squares = self.table.fold(rows.grad)
         clipping = self.dense.clip(squares)
+        if self.pull:
+            entity = self.model.entity
+            assert entity.grad is not None
+            # Beside what is clipped, and never divided by what it was clipped by.
+            add_pull(entity.grad, entity.detach(), self.pull * clipping.scale)
         self.dense.step(clipping)
         if self.table is not None:
             self.table.step(clipping.scale, clipping.found_inf)
