@@ -139,7 +139,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, at: int, what: str) -> None:
         if what == "loss":
             return loss * torch.nan
         if what == "gradient":
-            return loss + (model.entity * 0).abs().sqrt().sum()  # finite, with a slope of 0 · ∞
+            return loss + (rows * 0).abs().sqrt().sum()  # finite, with a slope of 0 · ∞
         model.entity.data[0] = torch.inf
         return loss
 

@@ -17,8 +17,8 @@ from golde.config import Config
 from golde.kernels.adam import BETA1, BETA2, EPSILON
 from golde.models import GoldE
 from golde.runs import RunFolder
-from golde.training import StoppedError, row_adam, train
-from golde.training.row_adam import FusedRowAdam, PlainRowAdam, RowAdam
+from golde.training import StoppedError, dense_adam, row_adam, train
+from golde.training.row_adam import FusedRowAdam, LazyRowAdam, RowAdam
 from golde.training.sampling import Sampler
 from golde.training.update import Update
 from oracles import normal, seeded
@@ -287,12 +287,12 @@ def by_hand(parameter: Tensor, made: Iterable[Step]) -> dict[str, Tensor]:
 def test_lazy_leaves_rows_alone_that_are_not_drawn(E: int, D: int, n: int) -> None:
     made = steps(E, D, n, 9)
     exact = by_hand(table(E, D, torch.float64), made)
-    plain = PlainRowAdam(table(E, D, torch.float64))
+    plain = LazyRowAdam(table(E, D, torch.float64))
     norms = run(plain, made)
     torch.testing.assert_close(outcome(plain), exact, rtol=1e-12, atol=1e-14)
     expected_norms = dense(table(E, D, torch.float64), made)[1]
     torch.testing.assert_close(norms, expected_norms, equal_nan=True)
-    narrow: list[RowAdam] = [PlainRowAdam(table(E, D))]
+    narrow: list[RowAdam] = [LazyRowAdam(table(E, D))]
     if TRITON:
         narrow.append(FusedRowAdam(table(E, D), lazy=True))
     for optimiser in narrow:
@@ -317,7 +317,7 @@ def test_lazy_and_dense_differ_where_a_row_was_not_drawn(kernel: bool) -> None:
     parameter = table(2, 3)
     expected, _ = dense(parameter, made)
     after_one, _ = dense(parameter, made[:1])
-    lazy = FusedRowAdam(parameter, lazy=True) if kernel else PlainRowAdam(parameter)
+    lazy = FusedRowAdam(parameter, lazy=True) if kernel else LazyRowAdam(parameter)
     run(lazy, made)
     found = outcome(lazy)
     for name in ("parameter", "exp_avg", "exp_avg_sq"):
@@ -392,9 +392,9 @@ def test_training_with_deferred_rows_is_training_with_dense_adam(
     training = {"steps": 4, "batch_size": 2, "negatives": 2, "validate_every": validate_every}
     training |= penalty
     config = quick({"signature": "P3x1"}, **training)
-    monkeypatch.setattr(row_adam, "has_kernels", lambda config, device: False)
+    monkeypatch.setattr(dense_adam, "has_kernels", lambda config, device: False)
     expected = train(ring(), tmp_path / "dense", config, device=DEVICE.type)
-    monkeypatch.setattr(row_adam, "has_kernels", lambda config, device: True)
+    monkeypatch.setattr(dense_adam, "has_kernels", lambda config, device: True)
     whole = train(ring(), tmp_path / "whole", config, device=DEVICE.type)
     for _ in range(2):
         with pytest.raises(StoppedError):
