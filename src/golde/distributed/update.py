@@ -40,6 +40,10 @@ class ShardedUpdate:
         self.relations = dense_adam(named, config, sampler.device, capture=False)
         self.biases = dense_adam(biases, config, sampler.device, capture=False) if biases else None
 
+    @property
+    def batch_size(self) -> int:
+        return self.sampler.batch_size
+
     def __call__(self, step: int, rate: float) -> Outcome:
         """Make step ``step`` at the given learning rate."""
         for adam in self._adams:
@@ -58,6 +62,9 @@ class ShardedUpdate:
             adam.step(scale, found_inf)
         return Outcome(loss.detach(), norm)
 
+    def rehearse(self) -> None:
+        """Kernels are compiled as they are met."""
+
     def settle(self) -> None:
         """Bring the rows up to date; to be called before anything but a step reads them."""
         self.table.settle()
@@ -66,6 +73,14 @@ class ShardedUpdate:
         """What Adam keeps of each parameter it has moved, by name; of entities those that are owned."""
         biases = {} if self.biases is None else self.biases.state()
         return {**self.relations.state(), **biases, "entity": self.table.state()}
+
+    def load(self, state: State) -> None:
+        """Put back what ``state`` returned."""
+        if "entity" in state:
+            self.table.load(state["entity"])
+        if self.biases is not None:
+            self.biases.load({name: state[name] for name in BIASES if name in state})
+        self.relations.load({k: v for k, v in state.items() if k not in ("entity", *BIASES)})
 
     @property
     def _adams(self) -> list[RowAdam | DenseAdam]:

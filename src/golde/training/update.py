@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -20,6 +20,25 @@ class Outcome(NamedTuple):
 
     loss: Tensor
     gradient_norm: Tensor
+
+
+class Steps(Protocol):
+    """What makes the steps of a run, in one process or in several."""
+
+    config: TrainingConfig
+
+    @property
+    def batch_size(self) -> int: ...
+
+    def __call__(self, step: int, rate: float) -> Outcome: ...
+
+    def rehearse(self) -> None: ...
+
+    def settle(self) -> None: ...
+
+    def state(self) -> State: ...
+
+    def load(self, state: State) -> None: ...
 
 
 class Update:
@@ -40,6 +59,10 @@ class Update:
         del dense["entity"]
         self.dense = dense_adam(dense, config, sampler.device, capture=capture)
         self._replay: Replay[Outcome] = Replay()
+
+    @property
+    def batch_size(self) -> int:
+        return self.sampler.batch_size
 
     def __call__(self, step: int, rate: float) -> Outcome:
         """Make step ``step`` at the given learning rate."""
