@@ -63,7 +63,7 @@ class Heads:
         heads = self._players(torch.tensor([relation]))
         if self.rule == "known":
             return heads
-        asked = self._players(self._leading_to(heads)).unique()
+        asked: Tensor = self._players(self._leading_to(heads)).unique()
         if self.functional[relation]:
             asked = asked[self._known.counts(asked, torch.tensor(relation)) == 0]
         return asked
