@@ -35,6 +35,11 @@ class Asked(StrEnum):
     all = "all"
 
 
+class Order(StrEnum):
+    probability = "probability"
+    score = "score"
+
+
 class Links(StrEnum):
     nt = "nt"
     neo4j = "neo4j"
@@ -78,6 +83,9 @@ def complete(
             "relation in train, or all."
         ),
     ] = Asked.kind,
+    by: Annotated[
+        Order | None, typer.Option(help="The order; unset: by probability if the run has them.")
+    ] = None,
     min_probability: Annotated[
         float | None,
         typer.Option(metavar="P", help="Leave out what is less probable (of a calibrated run)."),
@@ -116,6 +124,7 @@ def complete(
             heads=heads.value,
             relations=relation or None,
             per_relation=per_relation,
+            by=None if by is None else by.value,
             min_probability=min_probability,
             progress=progress,
         )

@@ -20,6 +20,8 @@ from golde.inference.search import block_shape, diverged, non_finite
 from golde.models import Model
 from golde.progress import Progress, silent
 
+ORDERS = ("probability", "score")
+
 MOST_FACTS = 1_000_000
 """How many facts are found where no number is given: memory holds them all."""
 
@@ -41,6 +43,7 @@ def complete(
     heads: Heads | None = None,
     relations: Sequence[str] | None = None,
     per_relation: bool = False,
+    by: str | None = None,
     calibration: Calibration | None = None,
     min_probability: float | None = None,
     progress: Progress = silent,
@@ -53,11 +56,13 @@ def complete(
 
     Scores are those of the forward direction: minus a distance (and plus biases, where the model has
     them), so they are compared across queries as they are. With a ``calibration`` the order is by
-    probability, then by score, and facts below ``min_probability`` are left out. ``top`` may then be None:
-    all of them.
+    probability, then by score, unless ``by`` is "score", and facts below ``min_probability`` are left out.
+    ``top`` may then be None: all of them.
     """
     if top is None and min_probability is None:
         raise GoldeError("top is None; give a number, or a min_probability for all facts above it")
+    if by not in (None, *ORDERS):
+        raise GoldeError(f"by is {by!r}; it must be one of {', '.join(ORDERS)}")
     most = MOST_FACTS if top is None else checked_top(top)
     heads = heads or Heads(graph)
     names = graph.relations
@@ -77,7 +82,8 @@ def complete(
             progress(done, queries)
         here, best_here = (facts.judged(calibration) for facts in (search.found, search.best))
         best = best.beside(best_here).first(1)
-        found = found.beside(here) if per_relation else found.beside(here).first(most)
+        found = found.beside(here)
+        found = found if per_relation else found.first(most, by_score=by == "score")
         if top is None and len(found.scores) >= most:
             raise GoldeError(
                 f"{most:,} facts or more have a probability of at least {min_probability:g}; "
@@ -113,11 +119,11 @@ class _Facts:
         scores = np.concatenate([self.scores, other.scores])
         return _Facts(np.concatenate([self.ids, other.ids]), scores, chances)
 
-    def first(self, most: int) -> _Facts:
+    def first(self, most: int, *, by_score: bool = False) -> _Facts:
         """The best of them by probability, then by score; of equals the lower relation, head, tail."""
         head, relation, tail = self.ids.T
         keys = [tail, head, relation, -self.scores]
-        if self.probabilities is not None:
+        if self.probabilities is not None and not by_score:
             keys.append(-self.probabilities)
         order = np.lexsort(keys)[:most]
         chances = None if self.probabilities is None else self.probabilities[order]

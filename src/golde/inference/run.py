@@ -263,20 +263,22 @@ class Run:
         heads: str = "kind",
         relations: Sequence[str] | None = None,
         per_relation: bool = False,
+        by: str | None = None,
         min_probability: float | None = None,
         progress: Progress = silent,
     ) -> list[Prediction]:
         """The most plausible facts missing from the graph: see ``golde.inference.complete``.
 
         ``heads`` are those asked: of the right ``kind`` that lack an answer, ``known`` ones, or ``all`` (see
-        ``golde.inference.heads``). Of a run that is calibrated the order is by probability,
-        ``min_probability`` leaves out those below it, and ``top=None`` finds all of the others.
+        ``golde.inference.heads``). Of a run that is calibrated the order is by probability unless it is ``by``
+        "score", ``min_probability`` leaves out those below it, and ``top=None`` finds all of the others.
         """
         return self.completion(
             top,
             heads=heads,
             relations=relations,
             per_relation=per_relation,
+            by=by,
             min_probability=min_probability,
             progress=progress,
         ).facts
@@ -288,6 +290,7 @@ class Run:
         heads: str = "kind",
         relations: Sequence[str] | None = None,
         per_relation: bool = False,
+        by: str | None = None,
         min_probability: float | None = None,
         progress: Progress = silent,
     ) -> Completion:
@@ -295,6 +298,7 @@ class Run:
         if min_probability is not None:
             if not 0 <= min_probability <= 1:
                 raise GoldeError(f"min_probability is {min_probability}; it must lie in 0 to 1")
+        if min_probability is not None or by == "probability":
             self.calibrated()
         return complete(
             self.model,
@@ -303,6 +307,7 @@ class Run:
             heads=Heads(self.graph, heads),
             relations=relations,
             per_relation=per_relation,
+            by=by,
             calibration=self.calibration,
             min_probability=min_probability,
             progress=progress,
