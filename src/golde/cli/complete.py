@@ -19,7 +19,7 @@ from golde.cli.ask import (
     say_facts,
     write_facts,
 )
-from golde.cli.output import bar, say_json, say_points
+from golde.cli.output import bar, note, say_json, say_points
 from golde.errors import GoldeError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def complete(
         Asked,
         typer.Option(
             help="Whom to ask: entities of the right kind that lack an answer, those that head the "
-            "relation in train, or all."
+            "relation already, or all."
         ),
     ] = Asked.kind,
     by: Annotated[
@@ -109,9 +109,9 @@ def complete(
 ) -> None:
     """Find the most plausible facts that are missing from the graph.
 
-    The tails of entities of the right kind are sought: those that head the relation, or play a part in
-    facts whose players mostly do. Where a relation has one tail as a rule, entities that have theirs are
-    left out. The order is by score, or by probability once the run is calibrated.
+    The tails of entities of the right kind are sought: at least half of those that play a part which they
+    play, such as head of another relation, head this one. Where heads have fewer than 3 tails on average,
+    entities that have one are left out. The order is by score, or by probability once the run is calibrated.
     """
     links = _links(format, out, base)
     if links is None:
@@ -138,39 +138,47 @@ def complete(
         write_facts(out, found.facts, calibrated)
     if json:
         say_json([asdict(fact) for fact in found.facts])
+        if not found.facts:
+            note(f"note: none: {_why_none(found, heads)}")
         return
     if out is None and found.facts:
         say_facts(found.facts, calibrated)
     points = []
     if out is not None:
-        what = "facts" if links is None else "links"
-        points = [("written", f"{out} ({len(found.facts):,} {what})")]
-    say_points([*points, *_told(found, run, heads, min_probability)])
-
-
-def _told(
-    found: Completion, run: Path, heads: Asked, min_probability: float | None
-) -> list[tuple[str, str]]:
-    """How many there are and what to do with the first, or why there are none."""
-    queries = f"{found.queries:,} quer{'y' if found.queries == 1 else 'ies'}"
+        what = "fact" if links is None else "link"
+        points = [("written", f"{out} ({_counted(len(found.facts), what)})")]
     if found.facts:
-        count = len(found.facts)
-        facts = f"{count:,} fact{'s' * (count != 1)}"
-        if min_probability is not None:
-            facts += f" with a probability of {min_probability:g} or more"
-        head, relation, tail = found.facts[0].fact
-        asked = ["--head", head, "--relation", relation, "--tail", tail]
-        return [
-            ("found", f"{facts}, by {queries}"),
-            ("next", shlex.join(["golde", "explain", str(run), *asked])),
-        ]
+        points += _outcome(found, run, min_probability)
+    else:
+        points.append(("none", _why_none(found, heads)))
+    say_points(points)
+
+
+def _outcome(found: Completion, run: Path, min_probability: float | None) -> list[tuple[str, str]]:
+    """How many facts there are, and what to do with the first."""
+    facts = _counted(len(found.facts), "fact")
+    if min_probability is not None:
+        facts += f" with a probability of {min_probability:g} or more"
+    head, relation, tail = found.facts[0].fact
+    fact = ["--head", head, "--relation", relation, "--tail", tail]
+    return [
+        ("found", f"{facts}, by asking {_counted(found.queries, 'head')}"),
+        ("next", shlex.join(["golde", "explain", str(run), *fact])),
+    ]
+
+
+def _why_none(found: Completion, heads: Asked) -> str:
     if not found.queries and heads is Asked.kind:
-        return [("none", "no entity of the right kind lacks an answer\n--heads all asks every one")]
+        return "no entity of the right kind lacks an answer; --heads known or all asks more"
+    asked = _counted(found.queries, "head")
     if found.best is None:
-        return [("none", f"all that {queries} could find is known")]
+        return f"no answer that {asked} could have is missing"
     (chance,) = probability_cell(found.best)
-    fact = ", ".join(found.best.fact)
-    return [("none", f"the largest probability of {queries} is {chance}:\n({fact})")]
+    return f"the largest probability by asking {asked} is {chance}:\n({', '.join(found.best.fact)})"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def _links(format: Links | None, out: Path | None, base: str | None) -> Links | None:

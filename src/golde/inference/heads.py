@@ -1,7 +1,7 @@
 """Which heads a relation is asked of when facts are sought that a graph lacks.
 
-A *role* is a side of a relation, and its players are the entities that train shows there. A role leads to
-the relation r if at least a share s of its players head r:
+A *role* is a side of a relation, and its players are the entities that facts of any split show there. A role
+leads to the relation r if at least a share s of its players head r:
 
     |players(role) ∩ heads(r)| ≥ s · |players(role)|
 
@@ -19,13 +19,13 @@ from golde.data.known import in_turn
 from golde.errors import GoldeError
 
 RULES = ("kind", "known", "all")
-"""Heads of the right kind that lack an answer, heads that train shows, or all entities."""
+"""Heads of the right kind that lack an answer, heads that the relation has, or all entities."""
 
 SHARE = 0.5
-"""s, chosen with t on validation facts: ``benchmarks/complete_heads.py``."""
+"""s: no more, or a relation that half of its kind lack could never be filled."""
 
-SEVERAL = 1.5
-"""t, the tails a head from which on one more is to be expected."""
+SEVERAL = 3.0
+"""t, chosen on validation facts with s up to ½: ``benchmarks/complete_heads.py``."""
 
 
 class Heads:
@@ -44,7 +44,7 @@ class Heads:
         self.rule, self.share, self.several = rule, share, several
         self.entities, self.relations = len(graph.entities), len(graph.relations)
         self._known = graph.known()
-        key = graph.known("train").keys[:-1]  # every entity with each of its roles, once
+        key = self._known.keys[:-1]  # every entity with each of its roles, once
         entity, self._role = key // (2 * self.relations), key % (2 * self.relations)
         self._roles_of = torch.searchsorted(entity, torch.arange(self.entities + 1))
         order = self._role.argsort(stable=True)
@@ -52,9 +52,9 @@ class Heads:
         self._players_of = torch.searchsorted(
             self._role[order], torch.arange(2 * self.relations + 1)
         )
-        heads = self._players_of.diff()[: self.relations]
-        facts = graph.train[:, 1].bincount(minlength=self.relations)
-        self.functional = facts < several * heads  # (R,)
+        tails = self._known.offsets[: len(key) + 1].diff()  # of an entity that heads a relation
+        facts = torch.zeros(2 * self.relations, dtype=torch.int64).index_add_(0, self._role, tails)
+        self.functional = (facts < several * self._players_of.diff())[: self.relations]
 
     def of(self, relation: int) -> Tensor:
         """Ids of the heads to ask of a relation, ascending."""

@@ -270,7 +270,7 @@ class Run:
         """The most plausible facts missing from the graph: see ``golde.inference.complete``.
 
         ``heads`` are those asked: of the right ``kind`` that lack an answer, ``known`` ones, or ``all`` (see
-        ``golde.inference.heads``). Of a run that is calibrated the order is by probability unless it is ``by``
+        ``golde.inference.heads``). Of a run that is calibrated the order is by probability unless ``by`` is
         "score", ``min_probability`` leaves out those below it, and ``top=None`` finds all of the others.
         """
         return self.completion(
@@ -295,9 +295,8 @@ class Run:
         progress: Progress = silent,
     ) -> Completion:
         """``complete`` with the number of queries and the best fact seen, should none be good enough."""
-        if min_probability is not None:
-            if not 0 <= min_probability <= 1:
-                raise GoldeError(f"min_probability is {min_probability}; it must lie in 0 to 1")
+        if min_probability is not None and not 0 <= min_probability <= 1:
+            raise GoldeError(f"min_probability is {min_probability}; it must lie in 0 to 1")
         if min_probability is not None or by == "probability":
             self.calibrated()
         return complete(
