@@ -72,9 +72,9 @@ def test_each_command_says_what_may_come_next(
     assert following("evaluate", "a run", "--no-baselines") == "golde calibrate 'a run'"
     extend = ("extend", "a run", "news.tsv", "--steps", 0, "--out")
     assert following(*extend, "more") == "golde complete more"
-    # The new entity has one fact, as tail of next: what comes next to it is asked.
+    # All that is known of the new entity is what comes before it: the inverse is what is missing.
     explained = following("complete", "more", "--top", 1)
-    assert explained.startswith("golde explain more --head new --relation next --tail ")
+    assert explained == "golde explain more --head new --relation previous --tail e3"
     assert golde(*shlex.split(explained)[1:]).exit_code == 0
     assert following("calibrate", "a run") == "golde complete 'a run' --min-probability 0.9"
     assert following("evaluate", "a run", "--no-baselines") == "golde complete 'a run'"
