@@ -160,6 +160,12 @@ def test_queries_from_a_csv(run: Run, tmp_path: Path, content: bytes, columns: s
         ),
         (b"p0\tnext\t?\n", None, ":1: 1 column where 3 are expected"),
         (b"1,p0,next,?\n", None, ":1: 4 columns where 3 are expected"),
+        (
+            b"item,property,value\np0,next,?\n",
+            None,
+            ":1: the query (item, property, value) leaves nothing to find; leave out exactly one of "
+            "head, relation and tail (of a header row name the columns with --columns)",
+        ),
         (b'p0,next,?\n"p0,next,?\n', None, ":2: the quoting cannot be understood"),
         (b"a,b,c\np0,next,?\n", "a,b,d", ":1: column 'd' is not in the header row"),
         (b"p0,next,?\n", "1,2,4", ":1: column 4 asked for, but there are 3"),

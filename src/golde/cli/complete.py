@@ -162,7 +162,7 @@ def _outcome(found: Completion, run: Path, min_probability: float | None) -> lis
     head, relation, tail = found.facts[0].fact
     fact = ["--head", head, "--relation", relation, "--tail", tail]
     return [
-        ("found", f"{facts}, by asking {_counted(found.queries, 'head')}"),
+        ("found", f"{facts}, by {_counted(found.queries, 'question')}"),
         ("next", shlex.join(["golde", "explain", str(run), *fact])),
     ]
 
@@ -170,11 +170,11 @@ def _outcome(found: Completion, run: Path, min_probability: float | None) -> lis
 def _why_none(found: Completion, heads: Asked) -> str:
     if not found.queries and heads is Asked.kind:
         return "no entity of the right kind lacks an answer; --heads known or all asks more"
-    asked = _counted(found.queries, "head")
+    asked = _counted(found.queries, "question")
     if found.best is None:
         return f"no answer that {asked} could have is missing"
     (chance,) = probability_cell(found.best)
-    return f"the largest probability by asking {asked} is {chance}:\n({', '.join(found.best.fact)})"
+    return f"the largest probability by {asked} is {chance}:\n({', '.join(found.best.fact)})"
 
 
 def _counted(count: int, what: str) -> str:

@@ -111,7 +111,9 @@ def read_queries(
             query = Query(*names)
             query_ids(graph, query)
         except GoldeError as error:
-            raise DataError(path, str(error), line=number) from None
+            header = wanted is None and not queries and None not in names
+            fix = "of a header row name the columns with --columns" if header else None
+            raise DataError(path, str(error), line=number, fix=fix) from None
         queries.append(query)
     if not queries:
         raise DataError(path, "holds no queries", line=1, fix="one a line: head, relation, tail")
