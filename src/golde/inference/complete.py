@@ -70,7 +70,9 @@ def complete(
     asked = {r: count for r in wanted if (count := len(heads.of(r)))}
     queries, done = sum(asked.values()), 0
     least = None
-    if calibration is not None and min_probability is not None:
+    if min_probability is not None:
+        if calibration is None:
+            raise GoldeError("min_probability needs a calibration; there are no probabilities yet")
         least = calibration.least_scores(min_probability)  # (R,)
     found, best = _Facts.none(), _Facts.none()
     for r in asked:
@@ -102,6 +104,7 @@ class _Facts:
 
     @classmethod
     def none(cls) -> _Facts:
+        """Nothing to begin with, to which facts with or without probabilities can be added."""
         nothing = np.empty(0)
         return cls(np.empty((0, 3), dtype=np.int64), nothing, nothing)
 
