@@ -140,7 +140,7 @@ def test_a_run_answers_and_exports(kind: str, tmp_path: Path) -> None:
         run.predict("e3", "next"),
         run.predict(relation="back", tail="e3", known="drop"),
         run.predict("e3", None, "e4"),
-        run.complete(5),
+        run.complete(5, heads="known"),
     ]
     assert [len(found) for found in asked] == [10, 10, 2, 5]
     best = asked[0][0]
