@@ -94,10 +94,10 @@ def _calibration(folder: RunFolder) -> tuple[dict[str, Any] | None, str]:
 
     try:
         found = folder.calibration()
-    except RunError as error:
-        return None, f"no: {error}"
+    except RunError:
+        return None, "no: what calibration.json holds cannot be used; calibrate again"
     if found is None:
-        return None, f"no: golde calibrate {folder.path}"
+        return None, "no"
     kept = {key: found.get(key) for key in ("method", "prior", "facts", "negatives")}
     return kept, calibration_words(found)
 
