@@ -224,6 +224,7 @@ class Run:
             progress=progress,
         )
         self.folder.save_calibration(self.calibration.as_dict() | {"judged": judged.as_dict()})
+        refresh_card(self.folder)
         self.notes = ()
         return judged
 
