@@ -35,7 +35,11 @@ types: $(VENV)/.installed-dev
 unit: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest
 
-test-slow: $(VENV)/.installed-dev   ## kills, several processes, learned patterns over seeds
+$(VENV)/.installed-slow: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[dev,notebook,peers]'
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-dev
+
+test-slow: $(VENV)/.installed-slow   ## kills, several processes, seeds, the notebook, PyKEEN and PyG
 	$(BIN)/python -m pytest -m slow
 
 $(VENV)/.installed-docs: $(BIN)/python pyproject.toml constraints.txt

@@ -35,7 +35,14 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Any:
         return __import__(name)
 
     yield load
-    for name in ("common", "golde_side", "gpu_accuracy", "gpu_budget", "pykeen_speed"):
+    for name in (
+        "common",
+        "golde_side",
+        "gpu_accuracy",
+        "gpu_budget",
+        "pykeen_speed",
+        "complete_heads",
+    ):
         sys.modules.pop(name, None)
 
 
@@ -290,6 +297,32 @@ def test_variants_are_rendered_beside_plain_float32() -> None:
     assert place + plain in text
     assert f"{place}fused | **0.4320** | +0.0020 | 3e-07 | 5.00 ms | 20 s |" in text
     assert "fused-tf32 on wn18rr with seed 0 failed: the loss became nan. a GPU; Python 3" in text
+
+
+def test_the_rule_that_asks_best_on_validation_is_chosen_and_written(load: Any) -> None:
+    module = load("complete_heads")
+    hits = dict.fromkeys(module.rules(), 10)
+    hits |= {"known": 90, module.kind(0.9, 3.0): 80, module.kind(0.5, 2.0): 30}
+
+    def counted(found: int) -> dict[str, Any]:
+        return {
+            "queries": 1200,
+            "seconds": 2.4,
+            "found": dict.fromkeys(map(str, module.BEST), found),
+        }
+
+    validation = {rule: counted(found) for rule, found in hits.items()}
+    chosen = module.choose({"umls": validation, "world": validation})
+    assert chosen == "kind, s = 0.5, t = 2"  # others find more, but by larger shares or known heads
+    rules = ("known", "all", chosen, module.BY_PROBABILITY)
+    one = {"facts": {"test": 661}, "settings": {"training": {"steps": 50}}}
+    one |= {"validation": validation, "test": {rule: counted(7) for rule in rules}}
+    found = {**GPU, "machine": {"cpu": "a CPU", "cores": 2}, "seed": 0, "chosen": chosen}
+    text = render.complete_heads(found | {"chosen_by": 1000, "results": {"umls": one}})
+    cells = "1,200 | 2 s | 7 | 7 | 7 | 7 |"
+    assert f"| umls (661) | **the right kind that lacks an answer** | {cells}" in text
+    assert f"| umls (661) | the same, by probability | {cells}" in text
+    assert "| kind, s = 0.5, t = 2 | 30 |" in text
 
 
 def test_a_short_training_is_timed_from_its_command_and_tested_once(

@@ -27,6 +27,7 @@ ARROWS: dict[str, set[str]] = {
     "training": {"models", "data", "evaluation", "runs"},
     "inference": {"runs", "evaluation"},
     "analysis": {"runs", "evaluation"},
+    "distributed": {"training"},
     "benchmark": {"training"},
     "tuning": {"training"},
     "interop": {"training"},

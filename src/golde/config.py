@@ -134,8 +134,9 @@ class TrainingConfig(_Section):
     )
     regulariser: Literal["none", "norm", "n3"] | None = Field(
         default=None,
-        description="Penalty on the entity rows of a step: mean ‖e‖, or mean Σ|e|³; with distmult and "
-        "complex (there of moduli) on those of relations too. Unset: from the kind of model.",
+        description="Penalty on entities: mean ‖e‖ over all of them at every step, or mean Σ|e|³ over those "
+        "of its facts; the latter with distmult and complex (there of moduli) on relations too. Unset: "
+        "from the kind of model.",
     )
     regulariser_weight: float | None = Field(
         default=None, ge=0, description="Its weight λ; unset: with the regulariser."

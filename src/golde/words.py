@@ -1,4 +1,4 @@
-"""Names of figures and lengths of time as people write them."""
+"""Names of figures, probabilities and lengths of time as people write them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from __future__ import annotations
 def label(name: str) -> str:
     """A figure's name: MRR for mrr, H@10 for hits@10."""
     return name.replace("hits@", "H@") if "@" in name else name.upper()
+
+
+def probability(value: float) -> str:
+    """Three digits; never certain, however many digits it would take to say so."""
+    return "> 0.999" if value > 0.999 else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def duration(seconds: float) -> str:

@@ -84,6 +84,15 @@ def test_facts_shown_are_training_facts_and_never_the_one_explained() -> None:
     assert found.about_tail_count == count
 
 
+@pytest.mark.parametrize("relation", ["beside 0", "out 1", "both 0"])
+def test_no_training_fact_is_listed_twice(relation: str) -> None:
+    found = held_out(relation)
+    listed = [
+        one.fact for near in (found.supporting, found.about_head, found.about_tail) for one in near
+    ]
+    assert len(listed) == len(set(listed)) > 5
+
+
 def test_the_nearest_supporting_fact_is_about_the_nearest_entities() -> None:
     """Entities on a line: of the facts of r, the one whose head and tail move least in sum."""
     names = "abcdef"

@@ -108,6 +108,28 @@ def test_confidence_counts_pairs_and_leaves_loops_out() -> None:
     assert [found[rule].holds for rule in asked[2:]] == [False, False]  # one fact is no rule
 
 
+def test_gaps_count_against_confidence_and_not_against_pca_confidence() -> None:
+    """Eight walks film → studio → country: five films have the country, two have none, one another."""
+    films = [f"film {i}" for i in range(8)]
+    facts = [(film, "made by", "studio") for film in films]
+    facts += [("studio", "based in", "here"), ("studio", "makes", "film 0")]
+    facts += [(film, "from", "here") for film in films[:5]] + [("film 7", "from", "elsewhere")]
+    graph = KnowledgeGraph.from_triples(facts)
+    made, based, makes, where = graph.relations.ids(
+        ["made by", "based in", "makes", "from"]
+    ).tolist()
+    composition = Rule("composition", (made, based), where)
+    # Mirrored, so that the films without a gap are told by the entity the head starts from: the studio.
+    inverse = Rule("inverse", (made,), makes)
+    model = GoldE(ModelConfig(signature="E2"), len(graph.entities), 4)
+    found = {one.rule: one for one in judge(model, Links(graph), [composition, inverse])}
+    assert found[composition].confidence == 5 / 8
+    assert found[composition].pca_confidence == 5 / 6
+    assert found[inverse].pca_confidence == found[inverse].confidence == 1 / 8
+    nothing = judge(model, Links(graph), [Rule("composition", (based, based), where)])
+    assert nothing[0].pca_confidence == 0
+
+
 def test_many_instances_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     run = planted()
     links, names = Links(run.graph), run.graph.relations

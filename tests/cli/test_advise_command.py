@@ -48,6 +48,19 @@ def test_the_page_shows_what_it_prints_and_draws(golde: Golde, tmp_path: Path) -
     assert abs(now - committed).mean() < 3e-4, again
 
 
+def test_it_says_where_its_proposal_is_what_training_takes_unasked(
+    golde: Golde, facts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from golde.cli import advise
+
+    found = json.loads(golde("advise", facts, "--json").stdout)
+    unasked = "the default: training takes it unasked"
+    assert (unasked in golde("advise", facts).stdout) == (found["signature"] == found["default"])
+    for signature, said in ((found["signature"], True), ("E2x64", False)):
+        monkeypatch.setattr(advise, "_default", lambda graph, s=signature: Signature.parse(s))
+        assert (unasked in golde("advise", facts).stdout) is said
+
+
 def test_its_configuration_trains(golde: Golde, facts: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     config, picture = tmp_path / "ring.toml", tmp_path / "ring.png"

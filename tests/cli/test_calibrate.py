@@ -26,7 +26,7 @@ def test_probabilities_appear_once_a_run_is_calibrated(
     (tmp_path / "claims.tsv").write_text("e3\tnext\te4\ne3\tnext\te9\n", encoding="utf-8")
     asked = (
         ("predict", copy, "--head", "e3", "--relation", "next"),
-        ("complete", copy, "--top", 5),
+        ("complete", copy, "--heads", "known", "--top", 5),
         ("score", copy, tmp_path / "claims.tsv"),
     )
     for command in asked:
@@ -39,7 +39,8 @@ def test_probabilities_appear_once_a_run_is_calibrated(
     for command in asked:
         shown = golde(*command)
         assert "probability" in shown.stdout
-        assert shown.stderr == ""
+        meant = "a probability is that of one claim, true with chance 0.5 before"
+        assert shown.stderr.count(meant) == (command[0] != "score")
     true, false = json.loads(golde(*asked[2], "--json").stdout)
     assert 0 < false["probability"] < 0.5 < true["probability"] < 1
     answers = json.loads(golde(*asked[0], "--json").stdout)["answers"]
@@ -48,6 +49,29 @@ def test_probabilities_appear_once_a_run_is_calibrated(
         golde(*asked[1], "--min-probability", answers[0]["probability"], "--json").stdout
     )
     assert all(fact["probability"] >= answers[0]["probability"] - 1e-9 for fact in likely)
+
+
+def test_a_probability_is_the_only_limit(golde: Golde, copy: Path) -> None:
+    assert "next  golde complete run --min-probability 0.9\n" in golde("calibrate", copy).stdout
+    asked = ("complete", copy, "--heads", "all", "--min-probability")
+    found = json.loads(golde(*asked, "0.05", "--json").stdout)
+    assert len(found) > 100  # what there is without a probability
+    assert min(fact["probability"] for fact in found) >= 0.05
+    ordered = [fact["probability"] for fact in found]
+    assert ordered == sorted(ordered, reverse=True)
+    few = golde(*asked, "0.05", "--top", 7)
+    assert "found  7 facts with a probability of 0.05 or more, by " in few.stdout
+    fact = [f"--{part} {found[0][part]}" for part in ("head", "relation", "tail")]
+    assert f"next   golde explain run {' '.join(fact)}\n" in few.stdout
+
+    for out in ("none.tsv", "none.csv", "none.parquet"):
+        none = golde(*asked, "0.9999", "--out", out)
+        assert f"written  {out} (0 facts)\nnone     the largest probability by" in none.stdout
+        assert f"is {ordered[0]:.3f}:\n" in none.stdout
+    assert Path("none.csv").read_text("utf-8") == "head,relation,tail,score,probability\n"
+    nothing = golde(*asked, "0.9999", "--json")
+    assert nothing.stdout == "[]\n"
+    assert "note: none: the largest probability" in nothing.stderr
 
 
 def test_json_has_the_fit_and_how_it_was_judged(golde: Golde, copy: Path, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,6 +55,32 @@ def test_figures_of_a_sample_are_shown_as_such(
     assert re.search(r"^valid +10 ", shown, re.MULTILINE)
 
 
+def test_each_command_says_what_may_come_next(
+    golde: Golde, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(run, "a run")
+    Path("news.tsv").write_text("e3\tnext\tnew\n", encoding="utf-8")
+
+    def following(*command: object) -> str:
+        shown = golde(*command)
+        assert shown.exit_code == 0, shown.stderr
+        last: str = shown.stdout.splitlines()[-1]
+        assert last.startswith("next ")
+        return last.removeprefix("next").strip()
+
+    assert following("evaluate", "a run", "--no-baselines") == "golde calibrate 'a run'"
+    extend = ("extend", "a run", "news.tsv", "--steps", 0, "--out")
+    assert following(*extend, "more") == "golde complete more"
+    # All that is known of the new entity is what comes before it: the inverse is what is missing.
+    explained = following("complete", "more", "--top", 1)
+    assert explained == "golde explain more --head new --relation previous --tail e3"
+    assert golde(*shlex.split(explained)[1:]).exit_code == 0
+    assert following("calibrate", "a run") == "golde complete 'a run' --min-probability 0.9"
+    assert following("evaluate", "a run", "--no-baselines") == "golde complete 'a run'"
+    assert following(*extend, "again") == "golde calibrate again"
+
+
 def test_evaluate_for_people_fits_80_columns(golde: Golde, run: Path) -> None:
     result = golde("evaluate", run, "--split", "valid", "--hits", "2", "--self-filter")
     assert result.exit_code == 0
@@ -84,12 +112,19 @@ def test_predict_marks_drops_and_restricts(golde: Golde, run: Path, tmp_path: Pa
 def test_a_file_of_queries_becomes_a_file_of_answers(
     golde: Golde, run: Path, tmp_path: Path
 ) -> None:
-    queries = tmp_path / "queries.tsv"
+    queries, other = tmp_path / "queries.tsv", tmp_path / "queries.csv"
     queries.write_text("e3\tnext\t?\n?\tnext\te9\n", encoding="utf-8")
-    for name in ("answers.tsv", "answers.parquet"):
-        written = golde("predict", run, "--queries", queries, "--top", 3, "--out", tmp_path / name)
+    other.write_text("no,item,value,property\n1,e3,?,next\n2,,e9,next\n", encoding="utf-8")
+    for name, asked in (
+        ("answers.tsv", (queries,)),
+        ("answers.parquet", (queries,)),
+        ("answers.csv", (other, "--columns", "item,property,value")),
+    ):
+        written = golde("predict", run, "--queries", *asked, "--top", 3, "--out", tmp_path / name)
         assert written.exit_code == 0, written.stderr
         assert "6 answers" in written.stdout
+    same = (tmp_path / "answers.tsv").read_text("utf-8").replace("\t", ",")
+    assert (tmp_path / "answers.csv").read_text("utf-8") == same
     head, *rows = (tmp_path / "answers.tsv").read_text("utf-8").splitlines()
     table = pyarrow.parquet.read_table(tmp_path / "answers.parquet").to_pylist()
     assert [row.split("\t")[:5] for row in rows] == [
@@ -101,21 +136,27 @@ def test_a_file_of_queries_becomes_a_file_of_answers(
 
 def test_complete_scores_and_exports(golde: Golde, run: Path, facts: Path, tmp_path: Path) -> None:
     known = {tuple(line.split("\t")) for line in facts.read_text("utf-8").splitlines()}
-    found = json.loads(golde("complete", run, "--top", 5, "--json").stdout)
+    nothing = golde("complete", run)  # all of the ring is known
+    assert nothing.exit_code == 0
+    assert nothing.stdout == (
+        "none  no entity of the right kind lacks an answer; --heads known or all: others\n"
+    )
+    complete = ("complete", run, "--heads", "known", "--top")
+    found = json.loads(golde(*complete, 5, "--json").stdout)
     assert len(found) == 5
     assert not known & {(f["head"], f["relation"], f["tail"]) for f in found}
-    one = json.loads(
-        golde("complete", run, "--top", 2, "--per-relation", "--relation", "is", "--json").stdout
-    )
+    one = json.loads(golde(*complete, 2, "--per-relation", "--relation", "is", "--json").stdout)
     assert [fact["relation"] for fact in one] == ["is", "is"]
 
-    missing = tmp_path / "missing.tsv"
-    assert golde("complete", run, "--top", 5, "--out", missing).exit_code == 0
-    again = golde("score", run, missing, "--columns", "head,relation,tail", "--json")
-    assert again.exit_code == 0, again.stderr
-    for fact, scored in zip(found, json.loads(again.stdout), strict=True):
-        assert fact["tail"] == scored["tail"]
-        assert math.isclose(fact["score"], scored["score"], rel_tol=1e-5)
+    for missing in (tmp_path / "missing.tsv", tmp_path / "missing.csv"):
+        assert golde(*complete, 5, "--out", missing).exit_code == 0
+        again = golde("score", run, missing, "--columns", "head,relation,tail", "--json")
+        assert again.exit_code == 0, again.stderr
+        for fact, scored in zip(found, json.loads(again.stdout), strict=True):
+            assert fact["tail"] == scored["tail"]
+            assert math.isclose(fact["score"], scored["score"], rel_tol=1e-5)
+    table = (tmp_path / "missing.csv").read_text("utf-8").splitlines()
+    assert table[0] == "head,relation,tail,score"
 
     assert golde("export", run, "--out", tmp_path / "space.npz").exit_code == 0
     with np.load(tmp_path / "space.npz") as arrays:
@@ -134,7 +175,10 @@ def test_a_baseline_goes_the_same_way(golde: Golde, facts: Path, tmp_path: Path)
     assert "signature" not in shown
     asked = golde("predict", out, "--head", "e3", "--relation", "next", "--top", 4, "--json")
     assert len(json.loads(asked.stdout)["answers"]) == 4
-    assert len(json.loads(golde("complete", out, "--top", 5, "--json").stdout)) == 5
+    assert (
+        len(json.loads(golde("complete", out, "--heads", "known", "--top", 5, "--json").stdout))
+        == 5
+    )
     assert golde("export", out, "--out", tmp_path / "space.npz").exit_code == 0
     mixed = golde("train", facts, "--out", out, "--preset", "transe", "--set", "model.block=2")
     assert mixed.exit_code == 2

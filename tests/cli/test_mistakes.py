@@ -67,6 +67,10 @@ MISTAKES = {
     "two unknowns": (("predict", RUN, "--head", "e1"), "exactly one"),
     "nothing asked": (("predict", RUN), "--queries"),
     "queries without out": (("predict", RUN, "--queries", "queries.tsv"), "--out"),
+    "columns without queries": (
+        ("predict", RUN, "--head", "e1", "--relation", "is", "--columns", "a,b,c"),
+        "give --queries FILE too",
+    ),
     "bad query": (
         ("predict", RUN, "--queries", "queries.tsv", "--out", "new.tsv"),
         "queries.tsv:1: ",

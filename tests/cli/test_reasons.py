@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -37,6 +38,29 @@ def test_a_fact_is_explained(golde: Golde, run: Path) -> None:
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_a_calibrated_run_explains_with_the_probability_that_score_gives(
+    golde: Golde, run: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "calibrated"
+    copytree(run, copy)
+    assert json.loads(golde("explain", copy, *FACT, "--json").stdout)["probability"] is None
+    assert "probability" not in golde("explain", copy, *FACT).stdout
+    assert "calibrated  no" in golde("show", copy).stdout
+    assert json.loads(golde("show", copy, "--json").stdout)["calibration"] is None
+    assert "Not calibrated" in (copy / "MODEL_CARD.md").read_text("utf-8")
+
+    assert golde("calibrate", copy, "--prior", "0.2").exit_code == 0
+    (tmp_path / "claim.tsv").write_text("e3\tnext\te4\n", "utf-8")
+    (scored,) = json.loads(golde("score", copy, tmp_path / "claim.tsv", "--json").stdout)
+    found = json.loads(golde("explain", copy, *FACT, "--json").stdout)
+    assert found["probability"] == scored["probability"]
+    assert "probability  " in golde("explain", copy, *FACT).stdout
+    assert "platt, prior 0.2" in golde("show", copy).stdout
+    kept = json.loads(golde("show", copy, "--json").stdout)["calibration"]
+    assert (kept["method"], kept["prior"]) == ("platt", 0.2)
+    assert "prior 0.2" in (copy / "MODEL_CARD.md").read_text("utf-8")
+
+
 def test_rules_are_listed(golde: Golde, run: Path) -> None:
     found = json.loads(golde("rules", run, "--json").stdout)
     assert {rule["rule"] for rule in found} >= {
@@ -45,6 +69,7 @@ def test_rules_are_listed(golde: Golde, run: Path) -> None:
         "x opposite y ⇒ y opposite x",
     }
     assert all(rule["confidence"] >= 0.3 and rule["error"] <= 0.5 for rule in found)
+    assert all(rule["confidence"] <= rule["pca_confidence"] <= 1 for rule in found)
     some = json.loads(golde("rules", run, "--relation", "next", "--json").stdout)
     assert [rule for rule in found if rule["head"] == "next"] == some
     shown = golde("rules", run).stdout

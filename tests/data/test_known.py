@@ -34,6 +34,17 @@ def oracle(facts: list[tuple[int, int, int]], entity: int, direction: int) -> li
 
 
 @given(facts, queries)
+def test_facts_that_are_asked_one_way_are_found_that_way(
+    facts: list[tuple[int, int, int]], queries: list[tuple[int, int]]
+) -> None:
+    known = KnownFacts.of_queries(*triples_of(facts).unbind(1), ENTITIES, RELATIONS)
+    for entity, direction in queries:
+        _, found = known.answers(torch.tensor([entity]), torch.tensor([direction]))
+        expected = oracle(facts, entity, direction) if direction < RELATIONS else []
+        assert found.tolist() == expected
+
+
+@given(facts, queries)
 def test_answers_and_counts_of_a_batch(
     facts: list[tuple[int, int, int]], queries: list[tuple[int, int]]
 ) -> None:

@@ -28,7 +28,8 @@ def table(path: Path) -> list[dict[str, object]]:
     if path.suffix == ".parquet":
         rows: list[dict[str, object]] = parquet.read_table(path).to_pylist()
         return rows
-    header, *lines = (line.split("\t") for line in path.read_text("utf-8").splitlines())
+    sign = "," if path.suffix == ".csv" else "\t"
+    header, *lines = (line.split(sign) for line in path.read_text("utf-8").splitlines())
     kinds = {"query": int, "rank": int, "score": float}
     return [
         {name: kinds.get(name, str)(cell) for name, cell in zip(header, line, strict=True)}
@@ -42,7 +43,7 @@ def row(prediction: Prediction) -> dict[str, object]:
     return {name: value for name, value in vars(prediction).items() if name != "probability"}
 
 
-@pytest.mark.parametrize("suffix", [".tsv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".parquet"])
 def test_answers_to_a_file_are_those_of_predict(
     run: Run, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,12 +72,25 @@ def test_wishes_reach_the_batch(run: Run, tmp_path: Path) -> None:
     assert table(target) == []
 
 
-@pytest.mark.parametrize("suffix", [".tsv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".parquet"])
 def test_predictions_as_a_table(run: Run, tmp_path: Path, suffix: str) -> None:
     target = tmp_path / f"found{suffix}"
-    for found in (run.complete(7), []):
-        write_predictions(target, found)
+    for found in (run.complete(7, heads="known"), []):
+        write_predictions(target, found, known=True)
         assert table(target) == [row(prediction) for prediction in found]
+        write_predictions(target, found)
+        assert table(target) == [
+            {name: cell for name, cell in row(prediction).items() if name != "known"}
+            for prediction in found
+        ]
+
+
+def test_names_with_commas_and_quotes_survive_a_csv(tmp_path: Path) -> None:
+    odd = Prediction('"a", b', "läuft", "c\td", -1.5, None, 0.25)
+    write_predictions(tmp_path / "odd.csv", [odd], calibrated=True)
+    assert (tmp_path / "odd.csv").read_bytes().decode() == (
+        'head,relation,tail,score,probability\n"""a"", b",läuft,c\td,-1.5,0.25\n'
+    )
 
 
 def test_nothing_half_written_stays(run: Run, diverged: Run, tmp_path: Path) -> None:
@@ -85,7 +99,7 @@ def test_nothing_half_written_stays(run: Run, diverged: Run, tmp_path: Path) -> 
     for suffix in (".tsv", ".parquet"):
         with pytest.raises(GoldeError, match="diverged"):
             predict_file(diverged, source, tmp_path / f"answers{suffix}")
-    with pytest.raises(GoldeError, match=r"answers\.xlsx: .* name it \.tsv or \.parquet"):
+    with pytest.raises(GoldeError, match=r"answers\.xlsx: .* name it \.tsv, \.csv or \.parquet"):
         predict_file(run, source, tmp_path / "answers.xlsx")
     with pytest.raises(GoldeError, match="cannot be written: No such file"):
         predict_file(run, source, tmp_path / "nowhere" / "answers.tsv")
@@ -109,6 +123,63 @@ def test_queries_from_a_file(run: Run, tmp_path: Path, content: bytes) -> None:
     packed = tmp_path / "queries.tsv.gz"
     packed.write_bytes(gzip.compress(content))
     assert read_queries(packed, run.graph) == QUERIES
+
+
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        (b"p0,next,?\n,twin,q2\nq0,?,q3\n", None),
+        (
+            b"\xef\xbb\xbf\r\nsubject,object,predicate\r\np0,?,next\r\n\r\n?,q2,twin\r\nq0,q3,\r\n",
+            None,
+        ),
+        (
+            b'no,item,"value",property\n1,p0,?,"next"\n2,,q2,twin\n3,q0,q3,?\n',
+            "item,property,value",
+        ),
+        (b"1,p0,?,next\n2,?,q2,twin\n3,q0,q3,?\n", "2,4,3"),
+    ],
+    ids=["plain", "header, BOM, CR LF and blank lines", "columns by name", "columns by position"],
+)
+def test_queries_from_a_csv(run: Run, tmp_path: Path, content: bytes, columns: str | None) -> None:
+    path = tmp_path / "queries.csv"
+    path.write_bytes(content)
+    assert read_queries(path, run.graph, columns) == QUERIES
+    packed = tmp_path / "queries.csv.gz"
+    packed.write_bytes(gzip.compress(content))
+    assert read_queries(packed, run.graph, columns) == QUERIES
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "message"),
+    [
+        (
+            b"p0,next,?\np0,next\n",
+            None,
+            ":2: 2 columns where 3 are expected: 'p0, next' (write head",
+        ),
+        (b"p0\tnext\t?\n", None, ":1: 1 column where 3 are expected"),
+        (b"1,p0,next,?\n", None, ":1: 4 columns where 3 are expected"),
+        (
+            b"item,property,value\np0,next,?\n",
+            None,
+            ":1: the query (item, property, value) leaves nothing to find; leave out exactly one of "
+            "head, relation and tail (of a header row name the columns with --columns)",
+        ),
+        (b'p0,next,?\n"p0,next,?\n', None, ":2: the quoting cannot be understood"),
+        (b"a,b,c\np0,next,?\n", "a,b,d", ":1: column 'd' is not in the header row"),
+        (b"p0,next,?\n", "1,2,4", ":1: column 4 asked for, but there are 3"),
+        (b"a,b,c\n", "a,b,c", ":1: holds no queries"),
+        (b"n,h,r,t\n1,p0,next,?\np0,next,?\n", "h,r,t", ":3: 3 columns where 4 are expected"),
+    ],
+)
+def test_bad_rows_of_a_csv_are_told_with_their_line(
+    run: Run, tmp_path: Path, content: bytes, columns: str | None, message: str
+) -> None:
+    path = tmp_path / "queries.csv"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=re.escape(f"{path}{message}")):
+        read_queries(path, run.graph, columns)
 
 
 @pytest.mark.parametrize(

@@ -117,17 +117,45 @@ def test_one_score_for_both_directions_has_one_map(tmp_path: Path) -> None:
 
 def test_completion_leaves_out_what_is_less_probable(run: Run) -> None:
     run.calibrate()
-    everything = run.complete(20_000)
+    everything = run.complete(100_000, heads="known")
     likely = [p for p in everything if (p.probability or 0.0) >= 0.6]
-    assert 0 < len(likely) < len(everything)
-    assert [p.fact for p in run.complete(20_000, min_probability=0.6)] == [p.fact for p in likely]
-    assert len(run.complete(3, min_probability=0.6)) == 3
-    assert run.complete(3, min_probability=1.0) == []
+    assert 1000 < len(likely) < len(everything)
+    for top in (100_000, None):  # None: as many as there are
+        found = run.complete(top, min_probability=0.6, heads="known")
+        assert [p.fact for p in found] == [p.fact for p in likely]
+    assert run.complete(3, min_probability=0.6, heads="known") == likely[:3]
+    nothing = run.completion(3, min_probability=1.0, heads="known")
+    assert nothing.facts == []
+    assert nothing.best == everything[0]
     with pytest.raises(GoldeError, match=r"min_probability is 1.5; it must lie in 0 to 1"):
-        run.complete(3, min_probability=1.5)
+        run.complete(3, min_probability=1.5, heads="known")
 
 
-@pytest.mark.parametrize("suffix", [".tsv", ".parquet"])
+@pytest.mark.parametrize("method", ["platt", "isotonic"])
+def test_completions_come_by_probability_or_by_score(run: Run, method: str) -> None:
+    run.calibrate(method=method)
+    wish: dict[str, Any] = {"heads": "known", "min_probability": 0.2}
+    everything = run.complete(None, **wish)
+    ordered = [(p.probability or 0.0, p.score) for p in everything]
+    assert ordered == sorted(ordered, reverse=True)
+    assert run.complete(50, heads="known") == everything[:50]
+    by_score = run.complete(None, by="score", **wish)
+    assert [p.score for p in by_score] == sorted((p.score for p in by_score), reverse=True)
+    assert {p.fact for p in by_score} == {p.fact for p in everything}
+    assert [p.fact for p in by_score[:50]] != [p.fact for p in everything[:50]]
+
+
+def test_too_many_facts_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.calibrate()
+    monkeypatch.setattr("golde.inference.complete.MOST_FACTS", 500)
+    with pytest.raises(
+        GoldeError, match=r"500 facts or more have a probability of at least 0.1; say"
+    ):
+        run.complete(None, min_probability=0.1, heads="known")
+    assert len(run.complete(600, min_probability=0.1, heads="known")) == 600
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".parquet"])
 def test_tables_have_one_column_more(run: Run, tmp_path: Path, suffix: str) -> None:
     from pyarrow import parquet
 
@@ -138,15 +166,17 @@ def test_tables_have_one_column_more(run: Run, tmp_path: Path, suffix: str) -> N
         if suffix == ".parquet":
             names: list[str] = parquet.read_table(target).column_names
             return names
-        return target.read_text("utf-8").splitlines()[0].split("\t")
+        return target.read_text("utf-8").splitlines()[0].split("\t" if suffix == ".tsv" else ",")
 
     predict_file(run, source, target)
     plain = columns()
     run.calibrate()
     predict_file(run, source, target)
     assert columns() == [*plain, "probability"]
-    write_predictions(target, [], calibrated=True)
+    write_predictions(target, [], known=True, calibrated=True)
     assert columns() == [*plain[2:], "probability"]
+    write_predictions(target, [], calibrated=True)
+    assert columns() == ["head", "relation", "tail", "score", "probability"]
 
 
 def test_given_negatives_take_the_place_of_drawn_ones(run: Run) -> None:
@@ -181,7 +211,7 @@ def test_a_calibration_of_other_parameters_is_not_used(run: Run) -> None:
     stale = load_run(run.folder.path, device="cpu")
     (note,) = stale.notes
     assert "was fitted to other parameters than the run has now; calibrate the run again" in note
-    assert [p.probability for p in stale.complete(3)] == [None] * 3
+    assert [p.probability for p in stale.complete(3, heads="known")] == [None] * 3
     for wish in (lambda: stale.complete(3, min_probability=0.5), lambda: stale.classify([], [])):
         with pytest.raises(GoldeError, match=r"is not calibrated.*golde calibrate"):
             wish()

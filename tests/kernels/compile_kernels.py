@@ -66,7 +66,7 @@ LOSS = "*positive *own *shared !own_masked !masked *weight *terms *to_positive *
 LOSS += " .margin .temperature"
 RANKS = "*truth answers offsets ?counts excluded *scores *maxima *push !turned *pull ?doubt"
 GROUP = "*q *q_low *c *c_low *of_query *of_candidate .scale"
-TABLE = "ids stamp turn ?last ?taken *rows *grad *moments *squares"
+TABLE = "ids stamp turn ?last ?taken .pull *rows *grad *moments *squares"
 
 
 def types(names: str, usual: str = "i32") -> Any:
@@ -145,13 +145,18 @@ def of_a_step() -> Iterator[Any]:
 
 def of_the_table() -> Iterator[Any]:
     """The optimiser by rows, for rows of 792 numbers."""
-    either = [rows.gather_kernel, rows.update_kernel]
-    once = [rows.fold_kernel, rows.square_kernel, rows.settle_kernel]
-    for kernel in either + once:
-        for lazy in (False, True) if kernel in either else (False,):
-            constants = {"D": 792, "BLOCK": 1024, "CORRECTED": 20_000, "LAZY": lazy}
-            named = types(TABLE, usual="*fp32")
-            yield built(kernel, named, constants, num_warps=4, enable_fp_fusion=False)
+    deferred, lazy, pulled = ({"LAZY": i == 1, "PULLED": i == 2} for i in range(3))
+    kinds = {
+        rows.gather_kernel: [deferred, lazy, pulled],
+        rows.update_kernel: [deferred, lazy, pulled],
+        rows.settle_kernel: [deferred, pulled],
+        rows.fold_kernel: [deferred],
+        rows.square_kernel: [deferred],
+    }
+    for kernel, kind in ((kernel, kind) for kernel, several in kinds.items() for kind in several):
+        constants = {"D": 792, "BLOCK": 1024, "CORRECTED": 20_000, **kind}
+        named = types(TABLE, usual="*fp32")
+        yield built(kernel, named, constants, num_warps=4, enable_fp_fusion=False)
 
 
 def of_the_other_parameters() -> Iterator[Any]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from golde.config import Config
 from golde.geometry import constraints, present, reflections
 from golde.models import GoldE, golde
-from golde.training import losses, row_adam, sampling
+from golde.training import dense_adam, losses, sampling
 from golde.training.dense_adam import FusedAdam
 from golde.training.sampling import Sampler
 from golde.training.update import Update
@@ -38,7 +38,7 @@ def first_steps(
                 patch.setattr(module, "fuses", lambda tensor: True)
             patch.setattr(golde, "supports", lambda finish, dtype, device: True)
             patch.setattr(golde, "present", partial(present, fixed=True))
-            patch.setattr(row_adam, "has_kernels", lambda config, device: True)
+            patch.setattr(dense_adam, "has_kernels", lambda config, device: True)
         graph, training = ring(), config.training
         sizes = len(graph.entities), len(graph.relations)
         made: dict[str, Any] = {"batch_size": BATCH, "negatives": training.negatives, "seed": 4}

@@ -13,7 +13,7 @@ from torch import Tensor
 from golde.config import Config, ModelConfig
 from golde.errors import ConfigError
 from golde.kernels.triton.support import KNOWN
-from golde.models import GoldE, Model
+from golde.models import GoldE, Model, contract
 from golde.models import build as build_model
 from golde.models.presets import PRESETS, preset
 from golde.models.vectors import InnerProduct
@@ -233,3 +233,16 @@ def test_an_empty_batch_has_no_scores() -> None:
 def test_settings_that_make_no_model(settings: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         GoldE(ModelConfig(**settings), ENTITIES, RELATIONS)
+
+
+def test_some_rows_start_as_they_do_among_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever portions they are drawn; the relations, drawn after them, too."""
+    config = ModelConfig(signature="P3x2 Q4x2", bias=True)
+    whole = GoldE(config, 20, 2, seed=5)
+    monkeypatch.setattr(contract, "DRAWN_AT_ONCE", 40)
+    for rows in (range(20), range(7), range(7, 13), range(13, 20), range(9, 9)):
+        part = GoldE(config, 20, 2, seed=5, rows=rows)
+        assert torch.equal(part.entity, whole.entity[rows.start : rows.stop])
+        assert len(part.query_bias) == len(rows)
+        for name, parameter in part.groups.named_parameters():
+            assert torch.equal(parameter, whole.groups.get_parameter(name))

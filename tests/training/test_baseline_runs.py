@@ -98,6 +98,12 @@ def test_what_is_left_open_is_chosen_by_kind(kind: str) -> None:
     assert (bare.regulariser, bare.regulariser_weight) == ("none", 0.0)
 
 
+def test_an_optimiser_that_moves_drawn_entities_alone_cannot_pull_all() -> None:
+    chosen = {"optimiser": "lazy-adam", "regulariser": "norm", "regulariser_weight": 0.1}
+    with pytest.raises(ConfigError, match="moves every entity at every step"):
+        resolve(Config().with_values(training=chosen), ring())
+
+
 def test_golde_is_written_as_before_there_were_other_kinds() -> None:
     """A checkpoint knows its run by this text."""
     found = tomllib.loads(resolve(Config(), ring()).to_toml())
@@ -134,7 +140,7 @@ def test_a_run_answers_and_exports(kind: str, tmp_path: Path) -> None:
         run.predict("e3", "next"),
         run.predict(relation="back", tail="e3", known="drop"),
         run.predict("e3", None, "e4"),
-        run.complete(5),
+        run.complete(5, heads="known"),
     ]
     assert [len(found) for found in asked] == [10, 10, 2, 5]
     best = asked[0][0]

@@ -47,7 +47,7 @@ def test_a_watcher_sees_every_logged_step(tmp_path: Path) -> None:
 
 
 def scripted_validation(monkeypatch: pytest.MonkeyPatch, ranks: list[float]) -> None:
-    """Validation finds the given ranks in turn."""
+    """Validation finds the given ranks in turn; there are no figures in the end."""
     script = iter(ranks)
 
     def rank(*args: Any, **kwargs: Any) -> Ranks:
@@ -56,6 +56,7 @@ def scripted_validation(monkeypatch: pytest.MonkeyPatch, ranks: list[float]) -> 
         return Ranks(zero, zero, zero, better, zero, zero)
 
     monkeypatch.setattr(loop, "rank_triples", rank)
+    monkeypatch.setattr(loop.Training, "_store_figures", lambda self: None)
 
 
 def test_patience_counts_validations_that_were_no_better(
@@ -75,13 +76,13 @@ def test_the_chosen_model_is_the_one_validated_best(
 ) -> None:
     """Its parameters are those of its step, not those of the end."""
     states: dict[int, dict[str, Tensor]] = {}
-    real = loop._Training._validate
+    real = loop.Training._validate
 
     def remember(self: Any) -> None:
         real(self)
         states[self.progress.step] = {k: v.clone() for k, v in self.model.state_dict().items()}
 
-    monkeypatch.setattr(loop._Training, "_validate", remember)
+    monkeypatch.setattr(loop.Training, "_validate", remember)
     scripted_validation(monkeypatch, [5, 2, 3])
     folder = train(ring(), tmp_path, quick())
     assert list(states) == [4, 8, 12]
@@ -139,7 +140,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, at: int, what: str) -> None:
         if what == "loss":
             return loss * torch.nan
         if what == "gradient":
-            return loss + (model.entity * 0).abs().sqrt().sum()  # finite, with a slope of 0 · ∞
+            return loss + (rows * 0).abs().sqrt().sum()  # finite, with a slope of 0 · ∞
         model.entity.data[0] = torch.inf
         return loss
 

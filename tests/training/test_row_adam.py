@@ -17,8 +17,8 @@ from golde.config import Config
 from golde.kernels.adam import BETA1, BETA2, EPSILON
 from golde.models import GoldE
 from golde.runs import RunFolder
-from golde.training import StoppedError, row_adam, train
-from golde.training.row_adam import FusedRowAdam, PlainRowAdam, RowAdam
+from golde.training import StoppedError, dense_adam, row_adam, train
+from golde.training.row_adam import FusedRowAdam, LazyRowAdam, RowAdam
 from golde.training.sampling import Sampler
 from golde.training.update import Update
 from oracles import normal, seeded
@@ -96,8 +96,10 @@ def outcome(optimiser: RowAdam) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
-def dense(parameter: Tensor, made: Iterable[Step]) -> tuple[dict[str, Tensor], list[Tensor]]:
-    """The same by torch's Adam over the whole table, on a CPU.
+def dense(
+    parameter: Tensor, made: Iterable[Step], pull: float = 0.0
+) -> tuple[dict[str, Tensor], list[Tensor]]:
+    """The same by torch's Adam over the whole table, on a CPU; ``pull · Σ‖e‖`` is added to the loss.
 
     On a GPU torch takes 1 − β₂ from a β₂ in float32, which is off by 10⁻⁵ of it.
     """
@@ -108,6 +110,8 @@ def dense(parameter: Tensor, made: Iterable[Step]) -> tuple[dict[str, Tensor], l
         grad = step.grad.to("cpu", leaf.dtype)
         leaf.grad = torch.zeros_like(leaf).index_add_(0, step.ids.cpu(), grad)
         norms.append(leaf.grad.square().sum().to(DEVICE))
+        norm = torch.linalg.vector_norm(leaf.detach(), dim=1, keepdim=True)
+        leaf.grad += pull * step.scale.cpu() * leaf.detach() / norm
         optimiser.param_groups[0]["lr"] = step.rate
         optimiser.grad_scale, optimiser.found_inf = step.scale.cpu(), step.found_inf.cpu()
         optimiser.step()
@@ -137,6 +141,40 @@ def test_deferred_is_dense_adam(
     torch.testing.assert_close(outcome(optimiser), expected, rtol=2e-6, atol=2e-7)
     torch.testing.assert_close(norms, expected_norms, rtol=1e-6, atol=0, equal_nan=True)
     assert expected["step"] == 8
+
+
+@kernels
+@pytest.mark.parametrize(("E", "D", "n"), [(6, 7, 4), (3, 70, 1), (1, 3, 4)])
+def test_rows_are_pulled_in_the_steps_they_miss(
+    E: int, D: int, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that were never drawn from the first step on; a row wider than a block is one all the same."""
+    monkeypatch.setattr(launchers, "COLUMNS", 64)
+    made, parameter = steps(E, D, n, 9), table(E, D)
+    expected, expected_norms = dense(parameter, made, pull=0.3)
+    optimiser = FusedRowAdam(parameter.clone(), lazy=False, pull=0.3)
+    norms = run(optimiser, made)
+    torch.testing.assert_close(outcome(optimiser), expected, rtol=2e-5, atol=2e-6)
+    torch.testing.assert_close(norms, expected_norms, rtol=1e-6, atol=0, equal_nan=True)
+    assert (outcome(optimiser)["parameter"] != parameter).all()
+
+    monkeypatch.setattr(row_adam, "TURNS", 4)  # the records begin anew, and a run is resumed
+    resumed = FusedRowAdam(parameter.clone(), lazy=False, pull=0.3)
+    run(resumed, made[:3])
+    state = outcome(resumed)
+    resumed = FusedRowAdam(state.pop("parameter"), lazy=False, pull=0.3)
+    resumed.load(state)
+    run(resumed, made[3:])
+    torch.testing.assert_close(outcome(resumed), expected, rtol=2e-5, atol=2e-6)
+
+
+@kernels
+def test_a_row_of_zeros_is_not_pulled() -> None:
+    nothing = torch.zeros(2, 3, device=DEVICE)
+    optimiser = FusedRowAdam(nothing.clone(), lazy=False, pull=0.3)
+    ids, zero = torch.zeros(1, dtype=torch.int64, device=DEVICE), torch.zeros((), device=DEVICE)
+    run(optimiser, [Step(0.1, ids, nothing[:1], zero + 1, zero)] * 3)
+    assert torch.equal(outcome(optimiser)["parameter"], nothing)
 
 
 @kernels
@@ -249,12 +287,12 @@ def by_hand(parameter: Tensor, made: Iterable[Step]) -> dict[str, Tensor]:
 def test_lazy_leaves_rows_alone_that_are_not_drawn(E: int, D: int, n: int) -> None:
     made = steps(E, D, n, 9)
     exact = by_hand(table(E, D, torch.float64), made)
-    plain = PlainRowAdam(table(E, D, torch.float64))
+    plain = LazyRowAdam(table(E, D, torch.float64))
     norms = run(plain, made)
     torch.testing.assert_close(outcome(plain), exact, rtol=1e-12, atol=1e-14)
     expected_norms = dense(table(E, D, torch.float64), made)[1]
     torch.testing.assert_close(norms, expected_norms, equal_nan=True)
-    narrow: list[RowAdam] = [PlainRowAdam(table(E, D))]
+    narrow: list[RowAdam] = [LazyRowAdam(table(E, D))]
     if TRITON:
         narrow.append(FusedRowAdam(table(E, D), lazy=True))
     for optimiser in narrow:
@@ -279,7 +317,7 @@ def test_lazy_and_dense_differ_where_a_row_was_not_drawn(kernel: bool) -> None:
     parameter = table(2, 3)
     expected, _ = dense(parameter, made)
     after_one, _ = dense(parameter, made[:1])
-    lazy = FusedRowAdam(parameter, lazy=True) if kernel else PlainRowAdam(parameter)
+    lazy = FusedRowAdam(parameter, lazy=True) if kernel else LazyRowAdam(parameter)
     run(lazy, made)
     found = outcome(lazy)
     for name in ("parameter", "exp_avg", "exp_avg_sq"):
@@ -328,17 +366,35 @@ def test_the_first_step_is_that_of_dense_adam(monkeypatch: pytest.MonkeyPatch) -
     assert set(moved.tolist()) == set(drawn.tolist())
 
 
+def test_clipping_leaves_the_pull_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first step Adam moves by the sign of a gradient: undrawn rows go towards the origin."""
+    monkeypatch.setenv("GOLDE_KERNELS", "plain")
+    start, drawn = first_steps(quick(), 0)[1:]
+    config = quick(gradient_clip=1e-3, regulariser="norm", regulariser_weight=0.3)
+    outcomes, table, _ = first_steps(config, 1)
+    unclipped = first_steps(quick(gradient_clip=1e9, regulariser="none"), 1)[0]
+    torch.testing.assert_close(outcomes, unclipped)  # loss and norm are those of the facts
+    undrawn = sorted(set(range(len(table))) - set(drawn.tolist()))
+    assert undrawn
+    moved = (table - start)[undrawn]
+    torch.testing.assert_close(moved, -0.01 * start[undrawn].sign(), rtol=1e-3, atol=1e-6)
+
+
 @kernels
-@pytest.mark.parametrize("validate_every", [3, 0])
+@pytest.mark.parametrize(
+    ("validate_every", "penalty"),
+    [(3, {}), (0, {"regulariser": "norm", "regulariser_weight": 0.3})],
+)
 def test_training_with_deferred_rows_is_training_with_dense_adam(
-    validate_every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    validate_every: int, penalty: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Validations, checkpoints and the end see settled rows; a resumed run ends where the whole one does."""
     training = {"steps": 4, "batch_size": 2, "negatives": 2, "validate_every": validate_every}
+    training |= penalty
     config = quick({"signature": "P3x1"}, **training)
-    monkeypatch.setattr(row_adam, "has_kernels", lambda config, device: False)
+    monkeypatch.setattr(dense_adam, "has_kernels", lambda config, device: False)
     expected = train(ring(), tmp_path / "dense", config, device=DEVICE.type)
-    monkeypatch.setattr(row_adam, "has_kernels", lambda config, device: True)
+    monkeypatch.setattr(dense_adam, "has_kernels", lambda config, device: True)
     whole = train(ring(), tmp_path / "whole", config, device=DEVICE.type)
     for _ in range(2):
         with pytest.raises(StoppedError):

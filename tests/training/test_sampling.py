@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from golde.kernels.counter import random_below, random_bits
+from golde.kernels.counter import permuted, random_below, random_bits
 from golde.training.sampling import Batch, Sampler
 from oracles import seeded
 
@@ -208,6 +208,31 @@ def test_random_numbers_are_uniform() -> None:
         found = torch.bincount(values, minlength=kinds)
         chi_square = float(((found - expected) ** 2 / expected).sum())
         assert abs(chi_square - (kinds - 1)) < 5 * (2 * (kinds - 1)) ** 0.5
+
+
+@pytest.mark.parametrize("total", [1, 2, 3, 4, 5, 16, 17, 1000, 4097])
+def test_every_epoch_is_another_permutation(total: int) -> None:
+    index = torch.arange(total)
+    orders = [permuted(total, 3, 0, torch.full_like(index, epoch), index) for epoch in (0, 1)]
+    for order in orders:
+        assert torch.equal(order.sort().values, index)
+    assert total < 16 or not torch.equal(*orders)
+    both = torch.cat(orders)
+    assert torch.equal(
+        both,
+        permuted(total, 3, 0, index.new_tensor([0, 1]).repeat_interleave(total), index.repeat(2)),
+    )
+
+
+def test_permutations_forget_where_numbers_were() -> None:
+    """Each place goes to every tenth of the range about equally often over many epochs (chi-square)."""
+    epochs, total, parts = 3000, 1000, 10
+    epoch = torch.arange(epochs)
+    for place in (0, 1, 500, 999):
+        found = permuted(total, 1, 0, epoch, torch.full_like(epoch, place))
+        counts = torch.bincount(found * parts // total, minlength=parts)
+        chi_square = float(((counts - epochs / parts) ** 2 / (epochs / parts)).sum())
+        assert chi_square < parts - 1 + 5 * (2 * (parts - 1)) ** 0.5
 
 
 def test_batches_can_be_made_of_some_facts_while_all_are_masked() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
-from typing import Any
 
 import pytest
 import torch
@@ -13,7 +11,7 @@ from torch.nn.functional import logsigmoid
 
 from golde.config import ModelConfig, TrainingConfig
 from golde.models import GoldE
-from golde.training.regularisers import penalty
+from golde.training.regularisers import add_pull, cubes, pull
 from golde.training.sampling import Sampler
 from golde.training.schedule import learning_rate
 from golde.training.step import step_loss
@@ -72,33 +70,40 @@ def test_a_step_scores_negatives_that_are_not_facts(negatives: int, own: bool) -
     torch.testing.assert_close(loss_of(golde, drawn.seek(3), config), total, rtol=1e-6, atol=0)
 
 
-@pytest.mark.parametrize("kind", ["norm", "n3"])
-def test_the_regulariser_adds_its_weight_times_the_penalty_of_the_rows(kind: Any) -> None:
+def test_the_penalty_of_cubes_adds_its_weight_times_that_of_the_facts() -> None:
     golde, drawn = model(), sampler(4)
     plain, with_penalty = (
-        loss_of(golde, drawn.seek(3), TrainingConfig(regulariser=kind, regulariser_weight=weight))
+        loss_of(golde, drawn.seek(3), TrainingConfig(regulariser="n3", regulariser_weight=weight))
         for weight in (0.0, 0.25)
     )
     batch = drawn.seek(3).batch()
     rows = golde.entity[torch.cat((batch.entity, batch.answer))]
-    torch.testing.assert_close(with_penalty - plain, 0.25 * penalty(kind, rows))
+    torch.testing.assert_close(with_penalty - plain, 0.25 * cubes(rows))
 
 
-def test_penalties_are_their_formulas() -> None:
+def test_cubes_are_their_formula() -> None:
     rows = normal(4, 5, seed=0)
-    by_hand = rows.tolist()
-    norm = sum(math.sqrt(sum(x * x for x in row)) for row in by_hand) / 4
-    cubes = sum(abs(x) ** 3 for row in by_hand for x in row) / 4
-    assert penalty("norm", rows).item() == pytest.approx(norm)
-    assert penalty("n3", rows).item() == pytest.approx(cubes)
+    by_hand = sum(abs(x) ** 3 for row in rows.tolist() for x in row) / 4
+    assert cubes(rows).item() == pytest.approx(by_hand)
 
 
-@pytest.mark.parametrize("kind", ["norm", "n3"])
-def test_penalties_of_zero_rows_have_finite_gradients(kind: Any) -> None:
-    rows = torch.zeros(3, 4, requires_grad=True)
-    penalty(kind, rows).backward()
-    assert rows.grad is not None
-    assert (rows.grad == 0).all()
+def test_the_pull_is_the_gradient_of_the_mean_norm() -> None:
+    """Of all entities; one at the origin stays there."""
+    table = normal(4, 5, seed=0)
+    table[2] = 0
+    leaf = table.clone().requires_grad_()
+    (0.3 * torch.linalg.vector_norm(leaf, dim=1).mean()).backward()
+    found = torch.ones_like(table)
+    config = TrainingConfig(regulariser="norm", regulariser_weight=0.3)
+    add_pull(found, table, torch.tensor(pull(config, 4), dtype=table.dtype))
+    assert leaf.grad is not None
+    torch.testing.assert_close(found, 1 + leaf.grad)
+    assert (found[2] == 1).all()
+
+
+@pytest.mark.parametrize("config", [TrainingConfig(), TrainingConfig(regulariser="n3")])
+def test_nothing_is_pulled_without_that_penalty(config: TrainingConfig) -> None:
+    assert pull(config.model_copy(update={"regulariser_weight": 0.3}), 4) == 0
 
 
 def test_the_learning_rate_warms_up_and_decays() -> None:

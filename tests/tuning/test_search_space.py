@@ -153,6 +153,11 @@ def test_a_space_that_makes_no_sense_is_refused(
         search_space(name, settings(**given), graph, numbers)
 
 
+def test_lazy_adam_is_not_searched_with_a_penalty_on_all_entities(graph: KnowledgeGraph) -> None:
+    space = search_space("default", settings(training__optimiser="lazy-adam"), graph)
+    assert space.axes["training.regulariser"] == Choice(("none", "n3"))
+
+
 def test_a_space_without_axes_is_refused(graph: KnowledgeGraph) -> None:
     given = settings(
         model__signature="P8",

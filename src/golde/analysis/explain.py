@@ -66,6 +66,7 @@ class AppliedRule:
     instances: int
     drawn: bool
     confidence: float
+    pca_confidence: float
     error: float | None
     holds: bool
     because: list[Fact]
@@ -82,6 +83,8 @@ class Explanation:
     known: str | None
     """The split that holds the fact."""
     score: float
+    probability: float | None
+    """Of a run that is calibrated."""
     tail_rank: float
     head_rank: float
     """Filtered; heads are asked for in their own direction."""
@@ -93,7 +96,8 @@ class Explanation:
     """Training facts of the same relation; the distance is that of the heads plus that of the tails."""
     about_head: list[NearFact]
     about_tail: list[NearFact]
-    """Training facts about each, those whose other entity is nearest to the other end of the fact first."""
+    """Training facts about each, those whose other entity is nearest to the other end of the fact first; none
+    is listed twice, and none that is among the supporting."""
     about_head_count: int
     about_tail_count: int
     typical_distance: float
@@ -117,9 +121,12 @@ def explain(
     tail: str,
     *,
     top: int = 5,
+    probability: float | None = None,
     progress: Progress = silent,
 ) -> Explanation:
     """Explain the forward score of one fact, with ``top`` facts of each kind.
+
+    ``probability`` is what a calibrated run makes of the score (``Run.probability``).
 
     Everything is read off direction r, the one that asks for tails. With ``model.reciprocal`` the
     direction that asks for heads has maps of its own; they enter the rank of the head and nothing else.
@@ -140,18 +147,22 @@ def explain(
     links, search = Links(graph), _Search(model, graph, h, r, t)
     geometries, components = _contributions(model, h, r, t)
     ends = graph.train[:, [0, 2]]
+    supporting = search.supporting(top)
+    about_head = search.about(h, t, top, but=supporting)
+    about_tail = search.about(t, h, top, but=[*supporting, *about_head])
     return Explanation(
         (head, relation, tail),
         next((s for s in SPLITS if bool(graph.known(s).contains(*fact.unbind(1)))), None),
         score,
+        probability,
         tail_rank,
         head_rank,
         len(graph.entities),
         geometries,
         components,
-        search.supporting(top),
-        search.about(h, t, top),
-        search.about(t, h, top),
+        supporting,
+        about_head,
+        about_tail,
         int((ends == h).any(1).sum()),
         int((ends == t).any(1).sum()),
         search.typical,
@@ -202,6 +213,7 @@ def _applied(found: JudgedRule, graph: KnowledgeGraph, ways: Sequence[list[Fact]
         found.instances,
         found.drawn,
         found.confidence,
+        found.pca_confidence,
         found.error,
         found.holds,
         ways[0],
@@ -262,14 +274,19 @@ class _Search:
         distance = self.distance[self.h][facts[:, 0]] + self.distance[self.t][facts[:, 2]]
         return self._nearest(facts, distance, top)
 
-    def about(self, one: int, other: int, top: int) -> list[NearFact]:
-        """Facts about one of the two, by how far their other entity is from the other of the two."""
+    def about(self, one: int, other: int, top: int, *, but: Sequence[NearFact]) -> list[NearFact]:
+        """Facts about one of the two, by how far their other entity is from the other of the two.
+
+        Those listed elsewhere already are left out.
+        """
         train = self.graph.train
         head, relation, tail = train.unbind(1)
         itself = (head == self.h) & (relation == self.r) & (tail == self.t)
         facts = train[((head == one) | (tail == one)) & ~itself]
         far_end = torch.where(facts[:, 0] == one, facts[:, 2], facts[:, 0])
-        return self._nearest(facts, self.distance[other][far_end], top)
+        found = self._nearest(facts, self.distance[other][far_end], top + len(but))
+        listed = {near.fact for near in but}
+        return [near for near in found if near.fact not in listed][:top]
 
     def _nearest(self, facts: Tensor, distance: Tensor, top: int) -> list[NearFact]:
         order = distance.argsort(stable=True)[:top]

@@ -16,6 +16,10 @@ each other. It is taken over a sample of the entities that the body starts from,
 **Confidence**: of the pairs that the body joins in train, the share that the head relation joins too
 (the standard confidence of AMIE; Galárraga et al., 2013). Facts from an entity to itself are left out.
 
+**PCA confidence** (AMIE's, for graphs with gaps): the same share, of those pairs alone where the entity that
+the head relation starts from has some fact of it. Where a graph knows any answer it is taken to know all of
+them; an entity without one is a gap, and does not speak against the rule.
+
 With 1000 relations there are a billion compositions, so ``candidates`` come from the facts: which bodies
 occur beside each relation is counted, and only frequent ones are judged.
 """
@@ -24,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -80,7 +85,9 @@ class JudgedRule:
     support: int
     """Pairs that body and head both join,"""
     instances: int
-    """of those that the body joins, or of those drawn from them."""
+    """of those that the body joins, or of those drawn from them,"""
+    answered: int
+    """of which so many start, in the head, from an entity with some fact of the head relation."""
     drawn: bool
     error: float | None
     """None where scores are no distances, or where the body joins nothing."""
@@ -88,6 +95,10 @@ class JudgedRule:
     @property
     def confidence(self) -> float:
         return self.support / self.instances if self.instances else 0.0
+
+    @property
+    def pca_confidence(self) -> float:
+        return self.support / self.answered if self.answered else 0.0
 
     @property
     def holds(self) -> bool:
@@ -130,10 +141,12 @@ def judge(
         counted = [_count(links, rule) for rule in some]
         errors: list[float | None] = [None] * len(some)
         if has_distance(model):
-            samples = [sample(x, model.entities) for x, *_ in counted]
+            samples = [sample(one.start, model.entities) for one in counted]
             errors = map_errors(model, some, samples)
-        for rule, error, (_, support, instances, drawn) in zip(some, errors, counted, strict=True):
-            found.append(JudgedRule(rule, support, instances, drawn, error))
+        for rule, error, one in zip(some, errors, counted, strict=True):
+            found.append(
+                JudgedRule(rule, one.support, len(one.start), one.answered, one.drawn, error)
+            )
         progress(len(found), len(rules))
     return sorted(found, key=lambda one: -one.confidence)
 
@@ -195,8 +208,16 @@ def sample(entity: Tensor, entities: int) -> tuple[Tensor, Tensor]:
     return some, torch.randint(entities, (len(some),), generator=generator)
 
 
-def _count(links: Links, rule: Rule) -> tuple[Tensor, int, int, bool]:
-    """Where the body starts, support, instances, and whether they were drawn."""
+class _Counted(NamedTuple):
+    """The pairs that a body joins, or some of them, and what the facts say of them."""
+
+    start: Tensor  # (n,) where the body starts
+    support: int
+    answered: int
+    drawn: bool
+
+
+def _count(links: Links, rule: Rule) -> _Counted:
     generator = torch.Generator().manual_seed(0)
     if len(rule.body) == 1:
         facts = links.facts(rule.body[0])
@@ -207,8 +228,10 @@ def _count(links: Links, rule: Rule) -> tuple[Tensor, int, int, bool]:
     else:
         x, z, total = links.joined(rule.body[0], rule.body[1], INSTANCES, generator)
     ends = (z, x) if rule.mirrored else (x, z)
-    holds = links.known.contains(ends[0], torch.tensor(rule.head), ends[1])
-    return x, int(holds.sum()), len(x), total > INSTANCES
+    head = torch.tensor(rule.head)
+    holds = links.known.contains(ends[0], head, ends[1])
+    answered = links.known.counts(ends[0], head) > 0
+    return _Counted(x, int(holds.sum()), int(answered.sum()), total > INSTANCES)
 
 
 def _single_steps(links: Links, heads: Sequence[int]) -> list[Rule]:

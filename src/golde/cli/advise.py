@@ -17,6 +17,7 @@ from golde.errors import GoldeError
 if TYPE_CHECKING:
     from golde.analysis.advise import Advice
     from golde.data.graph import KnowledgeGraph
+    from golde.geometry import Signature
 
 RELATIONS_SHOWN = 20
 WIDTH = 78
@@ -65,8 +66,9 @@ def advise(
     graph = read_graph(source, data_dir, columns, valid, test)
     from golde.analysis.advise import advise as advise_on
 
+    default = _default(graph)
     with bar("measuring") as progress:
-        budget = _default(graph) if numbers is None else numbers
+        budget = default.numbers if numbers is None else numbers
         found = advise_on(graph, budget, seed=seed, progress=progress)
     if out is not None:
         _write_config(out, source, found)
@@ -75,7 +77,7 @@ def advise(
 
         draw_shapes(plot, found)
     if json:
-        say_json(found.to_dict())
+        say_json(found.to_dict() | {"default": str(default)})
     else:
         given = (
             ["--config", str(out)]
@@ -83,7 +85,8 @@ def advise(
             else [source, "--set", f"model.signature={found.signature}"]
         )
         train = ["golde", "train", *given, *options.reading(data_dir, columns, valid, test)]
-        _print(found, [path for path in (out, plot) if path], shlex.join([*train, "--out", "RUN"]))
+        written = [path for path in (out, plot) if path]
+        _print(found, default, written, shlex.join([*train, "--out", "RUN"]))
 
 
 def _check_files(out: Path | None, plot: Path | None) -> None:
@@ -104,13 +107,13 @@ def _check_files(out: Path | None, plot: Path | None) -> None:
             raise GoldeError(f"{path}: there is no folder {path.parent}; make it first")
 
 
-def _default(graph: KnowledgeGraph) -> int:
-    """Numbers an entity has in a run with no option set."""
+def _default(graph: KnowledgeGraph) -> Signature:
+    """That of a run with no option set."""
     from golde.config import Config
     from golde.geometry import Signature
     from golde.training.defaults import resolve
 
-    return Signature.parse(resolve(Config(), graph).model.signature or "").numbers
+    return Signature.parse(resolve(Config(), graph).model.signature or "")
 
 
 def _write_config(path: Path, source: str, found: Advice) -> None:
@@ -125,13 +128,18 @@ def _write_config(path: Path, source: str, found: Advice) -> None:
     write_text(path, about + tomli_w.dumps(settings))
 
 
-def _print(found: Advice, written: list[Path], train: str) -> None:
+def _print(found: Advice, default: Signature, written: list[Path], train: str) -> None:
     whole = found.whole
     counts = f"{whole.facts:,} training facts, {whole.entities:,} entities, {len(found.shapes):,} relations"
     say_points(
         [
             ("graph", f"{whole.name}: {counts}"),
             ("signature", f"{found.signature}  ({found.signature.numbers} numbers an entity)"),
+            *(
+                [("", "the default: training takes it unasked")]
+                if found.signature == default
+                else []
+            ),
         ]
     )
     say("\nReasons", style="bold")
@@ -142,7 +150,8 @@ def _print(found: Advice, written: list[Path], train: str) -> None:
             say(line)
     say()
     _print_relations(found)
-    say_points([*(("wrote", str(path)) for path in written), ("next", train)])
+    files = [("" if i else "written", str(path)) for i, path in enumerate(written)]
+    say_points([*files, ("next", train)])
 
 
 def _print_relations(found: Advice) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from golde.inference.calibration import Calibration, Judged
 
 RELATIONS_SHOWN = 20
+LIKELY = "0.9"
+"""The probability that the next command is shown with."""
 
 
 class Method(StrEnum):
@@ -95,6 +98,7 @@ def calibrate(
         say_json(fitted.as_dict() | {"judged": judged.as_dict()})
         return
     _print(fitted, judged, opened.folder.calibration_file, plot)
+    say_points([("next", shlex.join(["golde", "complete", str(run), "--min-probability", LIKELY]))])
 
 
 def classify(

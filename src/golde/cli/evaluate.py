@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from golde.cli import options
-from golde.cli.output import bar, note, say, say_json, say_table
+from golde.cli.output import bar, note, say, say_json, say_points, say_table
 from golde.errors import GoldeError, RunError
 from golde.words import label
 
 if TYPE_CHECKING:
     from golde.evaluation.evaluate import Evaluation
+    from golde.inference import Run
 
 RELATIONS_SHOWN = 20
 
@@ -68,6 +70,15 @@ def evaluate(
         say_json(found.as_dict())
     else:
         _print(found)
+        say_points([("next", next_command(opened))])
+
+
+def next_command(run: Run) -> str:
+    """What to do with a run whose figures are known: probabilities if they can be fitted, then completion."""
+    from golde.inference.calibrate import FEWEST_FACTS
+
+    fits = run.calibration is None and len(run.graph.valid) >= FEWEST_FACTS
+    return shlex.join(["golde", "calibrate" if fits else "complete", str(run.folder.path)])
 
 
 def _cutoffs(text: str) -> list[int]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from golde.cli import options
-from golde.cli.output import bar, say, say_json, say_points, say_table
+from golde.cli.output import bar, note, say, say_json, say_points, say_table
+from golde.words import probability
 
 if TYPE_CHECKING:
     from golde.analysis.explain import Contribution, Explanation, Fact, NearFact
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 COMPONENTS_SHOWN = 3
 RULES_SHOWN = 30
 RULES_KEY = (
-    "Confidence: on how many of the pairs that fulfil it in training the rule holds.",
+    "Confidence: where the left side is in training, how often the right side is too.",
+    "PCA: the same, leaving out entities with no fact of the relation on the right:",
+    "  they are gaps, not exceptions.  Of: how often the left side is in training.",
     "Error: how far the learned maps miss it, from 0 to about 1 for a random entity.",
 )
 
@@ -45,9 +48,13 @@ def explain(
     from golde.analysis.explain import explain as explain_fact
 
     opened = golde.load_run(run, device=device.value)
+    for message in opened.notes:
+        note(f"note: {message}")
+    fact = head, relation, tail
+    chance = None if opened.calibration is None else opened.probability([fact])[0]
     with bar("judging rules") as progress:
         found = explain_fact(
-            opened.model, opened.graph, head, relation, tail, top=top, progress=progress
+            opened.model, opened.graph, *fact, top=top, probability=chance, progress=progress
         )
     if json:
         say_json(found.as_dict())
@@ -90,6 +97,7 @@ def _rule(found: JudgedRule, names: Sequence[str]) -> dict[str, Any]:
         "instances": found.instances,
         "drawn": found.drawn,
         "confidence": found.confidence,
+        "pca_confidence": found.pca_confidence,
         "error": found.error,
     }
 
@@ -101,18 +109,18 @@ def _print_rules(found: Sequence[JudgedRule], names: Sequence[str]) -> None:
         say("No rule holds.")
     else:
         say_table(
-            ["rule", "kind", "confidence", "of", "error"],
+            ["rule", "confidence", "PCA", "of", "error"],
             (
                 [
                     one.rule.words(names),
-                    one.rule.kind,
                     f"{one.confidence:.3f}",
+                    f"{one.pca_confidence:.3f}",
                     _instances(one.instances, one.drawn),
                     _error(one.error),
                 ]
                 for one in found[:RULES_SHOWN]
             ),
-            "<<>>>",
+            "<>>>>",
         )
     if len(found) > RULES_SHOWN:
         say(f"… and {len(found) - RULES_SHOWN} more; --json has them all.")
@@ -126,12 +134,13 @@ def _print_rules(found: Sequence[JudgedRule], names: Sequence[str]) -> None:
 
 def _print(found: Explanation, top: int) -> None:
     say(_sentence(found.fact), style="bold")
-    known = f"in the {found.known} split" if found.known else "no"
+    chance = found.probability
     say_points(
         [
             ("score", f"{found.score:.3f}"),
+            *([] if chance is None else [("probability", probability(chance))]),
             ("rank", f"tail {found.tail_rank:g}, head {found.head_rank:g} of {found.entities:,}"),
-            ("known", known),
+            ("known from", found.known or "nowhere"),
         ]
     )
     say("\nRules that imply it", style="bold")
@@ -157,17 +166,18 @@ def _print_applied(found: Explanation, top: int) -> None:
     holding = [rule for rule in found.rules if rule.holds]
     if holding:
         say_table(
-            ["rule, and facts that fulfil it", "confidence", "of", "error"],
+            ["rule, and facts that fulfil it", "confidence", "PCA", "of", "error"],
             (
                 [
                     f"{rule.words}\n{_because(rule.because, rule.ways)}",
                     f"{rule.confidence:.3f}",
+                    f"{rule.pca_confidence:.3f}",
                     _instances(rule.instances, rule.drawn),
                     _error(rule.error),
                 ]
                 for rule in holding[:top]
             ),
-            "<>>>",
+            "<>>>>",
         )
     others = len(found.rules) - min(top, len(holding))
     if not found.rules:
@@ -189,8 +199,11 @@ def _print_facts(facts: Sequence[NearFact], nothing: str) -> None:
 
 
 def _print_about(name: str, other: str, facts: Sequence[NearFact], count: int) -> None:
-    say(f"Training facts about {name} ({count:,}), those near {other} first", style="bold")
-    _print_facts(facts, "none other than the fact itself" if count else "none")
+    say(
+        f"Other training facts about {name} (it has {count:,}), by nearness to {other}",
+        style="bold",
+    )
+    _print_facts(facts, "none but what is listed above" if count else "none")
 
 
 def _print_components(
@@ -212,7 +225,7 @@ def _print_components(
 
 
 def _because(facts: Sequence[Fact], ways: int) -> str:
-    text = "\n".join(f"  {_sentence(fact)}" for fact in facts)
+    text = "\n".join(f"    {_sentence(fact)}" for fact in facts)
     return text if ways == 1 else f"{text} ({ways - 1} more)"
 
 

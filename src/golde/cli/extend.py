@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any
@@ -43,6 +44,7 @@ def extend(
     A new entity starts at the mean of where its neighbours' relations lead; local steps on the new
     facts then move it. All that was trained stays as it is, and so does RUN.
     """
+    from golde.runs import RunFolder
     from golde.training.extend import extend as extend_run
 
     with bar("moving new entities") as progress:
@@ -55,7 +57,13 @@ def extend(
     if json:
         say_json({"run": str(out), **record})
     else:
-        say_points([("run", str(out)), *described(record)])
+        again = "calibrate" if RunFolder(run).calibration_file.is_file() else "complete"
+        if again == "calibrate":
+            note(
+                f"note: the probabilities of {run} are not those of {out}, which has to be calibrated"
+            )
+        following = shlex.join(["golde", again, str(out)])
+        say_points([("run", str(out)), *described(record), ("next", following)])
 
 
 def described(record: dict[str, Any]) -> list[tuple[str, str]]:

@@ -74,7 +74,7 @@ def _print(found: Sequence[PathAnswer], marked: bool, explained: bool) -> None:
     headings, align = ["", "answer", "score"], "><>"
     rows = [[str(i), one.answer, f"{one.score:.3f}"] for i, one in enumerate(found, 1)]
     if marked:
-        headings, align = [*headings, "known"], align + "<"
+        headings, align = [*headings, "known from"], align + "<"
         rows = [[*row, _mark(one)] for row, one in zip(rows, found, strict=True)]
     if explained:
         headings, align = [*headings, "best path by way of"], align + "<"
@@ -83,7 +83,7 @@ def _print(found: Sequence[PathAnswer], marked: bool, explained: bool) -> None:
 
 
 def _mark(one: PathAnswer) -> str:
-    return "by facts" if one.known else ""
+    return "facts" if one.known else ""
 
 
 def _via(one: PathAnswer) -> str:

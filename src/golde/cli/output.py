@@ -83,10 +83,14 @@ def say_points(points: Iterable[tuple[str, str]]) -> None:
 def say_table(headings: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> None:
     """A table and an empty line; ``align`` has a ``<`` for a column of words, ``>`` for figures.
 
-    Words are folded where the line is too short, but not below ``SHORT_WORDS``, figures never.
+    Words are folded where the line is too short, but not below ``SHORT_WORDS``, figures never. What is folded
+    goes on further in, so that it does not look like a row, and lines have no spaces at their end.
     """
     from rich import box
     from rich.table import Table
+    from rich.text import Text
+
+    from golde.cli.folding import Folded
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True, pad_edge=False)
     rows = [[_cell(text) for text in row] for row in rows]
@@ -97,8 +101,12 @@ def say_table(headings: Sequence[str], rows: Iterable[Sequence[str]], align: str
         else:
             table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
-    console().print(table)
+        cells = zip(row, align, strict=True)
+        table.add_row(*(Folded(cell) if side == "<" else cell for cell, side in cells))
+    for segments in console().render_lines(table, pad=False):
+        line = Text.assemble(*((part.text, part.style or "") for part in segments))
+        line.rstrip()
+        say(line)
     say()
 
 

@@ -206,7 +206,7 @@ def report(
         from golde.report.pages import write_pages
 
         for path in write_pages(results.absolute().parent, results):
-            note(f"wrote {path}")
+            note(f"written {path}")
     if json:
         say_json(summaries(results))
     elif paper:

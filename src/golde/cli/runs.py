@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,8 +13,11 @@ from golde.cli.evaluate import figure
 from golde.cli.extend import described
 from golde.cli.output import say, say_json, say_points, say_table
 from golde.cli.train import outcome
-from golde.errors import GoldeError
+from golde.errors import GoldeError, RunError
 from golde.words import label
+
+if TYPE_CHECKING:
+    from golde.runs import RunFolder
 
 
 class Format(StrEnum):
@@ -35,8 +38,10 @@ def show(run: options.Run, json: options.Json = False) -> None:
 
     folder = RunFolder(run)
     about, config, metrics = folder.about(), folder.config(), folder.metrics()
+    calibration, calibrated = _calibration(folder)
     if json:
-        say_json({"run": about, "config": config.model_dump(), "metrics": metrics})
+        shown = {"run": about, "config": config.model_dump(), "metrics": metrics}
+        say_json(shown | {"calibration": calibration})
         return
     machine = about["environment"]
     say_points(
@@ -45,6 +50,7 @@ def show(run: options.Run, json: options.Json = False) -> None:
             *(point for one in about.get("extensions", []) for point in described(one)[:1]),
             ("graph", _graph(about)),
             ("space", config.model.space),
+            *([("calibrated", calibrated)] if about["finished"] else []),
             ("machine", _machine(machine)),
             ("versions", ", ".join(f"{n} {machine[n]}" for n in ("golde", "torch", "python"))),
         ]
@@ -82,6 +88,20 @@ def _graph(about: dict[str, Any]) -> str:
     facts = " + ".join(f"{about[split]:,} {split}" for split in ("train", "valid", "test"))
     sizes = f"{about['entities']:,} entities, {about['relations']:,} relations"
     return f"{about['graph']}: {sizes}\n{facts} facts"
+
+
+def _calibration(folder: RunFolder) -> tuple[dict[str, Any] | None, str]:
+    """How probabilities were fitted, if they were and can be used, and in words."""
+    from golde.runs.card import calibration_words
+
+    try:
+        found = folder.calibration()
+    except RunError:
+        return None, "no: what calibration.json holds cannot be used; calibrate again"
+    if found is None:
+        return None, "no"
+    kept = {key: found.get(key) for key in ("method", "prior", "facts", "negatives")}
+    return kept, calibration_words(found)
 
 
 def _machine(found: dict[str, Any]) -> str:

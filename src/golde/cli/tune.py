@@ -386,7 +386,7 @@ def _print(
 
         parts = [f"{label(name)} {share:.0%}" for name, share in importance.items()]
         points.append(("mattered", fill(", ".join(parts), 68)))
-    points += [("written", str(path)) for path in written]
+    points += [("" if i else "written", str(path)) for i, path in enumerate(written)]
     say_points([*points, ("study", study.shown), ("next", train)])
     say()
 

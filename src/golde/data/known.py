@@ -35,13 +35,27 @@ class KnownFacts:
 
     def __init__(self, triples: Tensor, entities: int, relations: int) -> None:
         head, relation, tail = triples.unbind(1)
+        asked = torch.cat([head, tail]), torch.cat([relation, relation + relations])
+        self._index(*asked, torch.cat([tail, head]), entities, relations)
+
+    @classmethod
+    def of_queries(
+        cls, entity: Tensor, direction: Tensor, answer: Tensor, entities: int, relations: int
+    ) -> KnownFacts:
+        """Of facts that are asked one way only, (n,) each."""
+        known = object.__new__(cls)
+        known._index(entity, direction, answer, entities, relations)
+        return known
+
+    def _index(
+        self, entity: Tensor, direction: Tensor, answer: Tensor, entities: int, relations: int
+    ) -> None:
         self.stride, self.relations = entities + 1, relations
-        key = torch.cat([self._key(head, relation), self._key(tail, relation + relations)])
-        keys, row = torch.unique(key, return_inverse=True)  # (Q,), (2n,)
-        codes = torch.unique(row * self.stride + torch.cat([tail, head]))  # (Z,)
+        keys, row = torch.unique(self._key(entity, direction), return_inverse=True)  # (Q,), (n,)
+        codes = torch.unique(row * self.stride + answer)  # (Z,)
         self.keys = torch.cat([keys, keys.new_tensor([_LAST])])  # (Q + 1,)
         self.codes = torch.cat([codes, codes.new_tensor([_LAST])])  # (Z + 1,)
-        starts = torch.arange(len(keys) + 2, device=triples.device) * self.stride
+        starts = torch.arange(len(keys) + 2, device=answer.device) * self.stride
         self.offsets = torch.searchsorted(self.codes, starts)  # (Q + 2,)
 
     def answers(self, entity: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:

@@ -87,7 +87,7 @@ def rank_triples(
         entities=len(graph.entities),
         self_filter=self_filter,
         memory_mb=memory_mb,
-        name=lambda *ids: _in_words(graph, *ids),
+        name=lambda *ids: in_words(graph, *ids),
         progress=progress,
     )
 
@@ -221,9 +221,7 @@ def _category(graph: KnowledgeGraph) -> Tensor:
     return torch.tensor([CATEGORIES.index(name) for name in relation_categories(graph)])
 
 
-def _in_words(
-    graph: KnowledgeGraph, entity: int, direction: int, candidate: int
-) -> tuple[str, str]:
+def in_words(graph: KnowledgeGraph, entity: int, direction: int, candidate: int) -> tuple[str, str]:
     name, relations = graph.entities[entity], len(graph.relations)
     relation = graph.relations[direction % relations]
     query = f"({name}, {relation}, ?)" if direction < relations else f"(?, {relation}, {name})"

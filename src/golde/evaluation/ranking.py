@@ -146,7 +146,7 @@ def rank_queries(
     ``memory_mb``.
     """
     order = torch.argsort(direction * entities + entity, stable=True)
-    asked = _Asked(
+    asked = Asked(
         entity[order],
         direction[order],
         answer[order],
@@ -159,14 +159,14 @@ def rank_queries(
         if len(order) and isinstance(score, CountingScorer):
             found = _counted(score, asked, progress)
         if found is None:
-            memory_mb = _memory_mb(entity.device) if memory_mb is None else memory_mb
+            memory_mb = usual_memory_mb(entity.device) if memory_mb is None else memory_mb
             found = _in_blocks(score, asked, memory_mb, name, progress)
     better, ties, candidates = torch.empty_like(found).index_copy_(1, order, found).cpu()
     return Ranks(entity.cpu(), direction.cpu(), answer.cpu(), better, ties, candidates)
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class Asked:
     """Queries by direction, then entity, with their answers and what their candidates are without."""
 
     entity: Tensor  # (B,)
@@ -179,9 +179,9 @@ class _Asked:
     def __len__(self) -> int:
         return len(self.answer)
 
-    def __getitem__(self, some: slice) -> _Asked:
+    def __getitem__(self, some: slice) -> Asked:
         ids = self.entity[some], self.direction[some], self.answer[some]
-        return _Asked(*ids, self.filters, self.entities, self.self_filter)
+        return Asked(*ids, self.filters, self.entities, self.self_filter)
 
     def distinct(self) -> tuple[Tensor, Tensor, Tensor]:
         """Entities and directions that differ, (U,) each, and which of them every query has, (B,)."""
@@ -190,24 +190,30 @@ class _Asked:
         )
         return keys % self.entities, keys // self.entities, row
 
-    def outcome(self, counts: Tensor) -> Tensor:
+    def left_out(self) -> Tensor:
+        """(3, B): whether the answer is known, how many answers are, and whether the query entity is one."""
+        query = self.entity, self.direction
+        known = (
+            self.filters.contains(*query, self.answer),
+            self.filters.contains(*query, self.entity),
+        )
+        return torch.stack([known[0].long(), self.filters.counts(*query), known[1].long()])
+
+    def outcome(self, counts: Tensor, left_out: Tensor) -> Tensor:
         """(3, B): how many candidates score above the answer, tie with it, and take part.
 
         ``counts`` (2, B) are of those not excluded that score above the answer and like it. The answer
         takes part, also where it was excluded as a known fact or as the query entity.
         """
-        query = self.entity, self.direction
-        excluded = self.filters.contains(*query, self.answer)
-        left_out = self.filters.counts(*query)
+        back, known, loop = left_out.unbind()
         if self.self_filter:
-            excluded = excluded | (self.entity == self.answer)
-            left_out = left_out + ~self.filters.contains(*query, self.entity)
-        back = excluded.long()
+            back = back | (self.entity == self.answer)
+            known = known + (1 - loop)
         above, equal = counts.unbind()
-        return torch.stack([above, equal - (1 - back), self.entities - left_out + back])
+        return torch.stack([above, equal - (1 - back), self.entities - known + back])
 
 
-def _counted(score: CountingScorer, asked: _Asked, progress: Progress) -> Tensor | None:
+def _counted(score: CountingScorer, asked: Asked, progress: Progress) -> Tensor | None:
     """The outcome of all queries as the scorer counts, or None where it leaves them to blocks.
 
     The device is waited for twice: before anything is scored, for how many queries differ, and at the end.
@@ -227,28 +233,30 @@ def _counted(score: CountingScorer, asked: _Asked, progress: Progress) -> Tensor
             asked.filters.ranges(*queries),
             own=asked.self_filter,
         )
-        found.append(some.outcome(counts.long()))
+        found.append(some.outcome(counts.long(), some.left_out()))
         doubts.append(doubt)
         progress(stop, len(asked))
     return None if torch.cat(doubts).any() else torch.cat(found, 1)
 
 
 def _in_blocks(
-    score: Scorer, asked: _Asked, memory_mb: float, name: Namer, progress: Progress
+    score: Scorer, asked: Asked, memory_mb: float, name: Namer, progress: Progress
 ) -> Tensor:
     """The outcome of all queries, block by block."""
-    rows, spans = _blocks(asked.entities, memory_mb)
+    rows, columns = block_shape(asked.entities, memory_mb)
+    spans = spans_of(range(asked.entities), columns)
     found = torch.empty(3, len(asked), dtype=torch.int64, device=asked.answer.device)
-    scratch = torch.empty(min(rows, len(asked)) * spans[0][1], device=asked.answer.device)
+    scratch = torch.empty(min(rows, len(asked)) * columns, device=asked.answer.device)
     for start in range(0, len(asked), rows):
         some = asked[start : start + rows]
-        counts = _Block(score, some, name).count(spans, scratch)
-        found[:, start : start + rows] = some.outcome(counts)
+        block = Block(score, some, spans, name)
+        counts = block.counts(block.truth(), scratch)
+        found[:, start : start + rows] = some.outcome(counts, some.left_out())
         progress(min(start + rows, len(asked)), len(asked))
     return found
 
 
-def _memory_mb(device: torch.device) -> float:
+def usual_memory_mb(device: torch.device) -> float:
     """The usual size of a block, but little of what a GPU has left: scoring needs some as well."""
     if device.type != "cuda":
         return MEMORY_MB["cpu"]
@@ -256,42 +264,56 @@ def _memory_mb(device: torch.device) -> float:
     return min(MEMORY_MB["cuda"], free / 2**20 / 16)
 
 
-def _blocks(entities: int, memory_mb: float) -> tuple[int, list[tuple[int, int]]]:
-    """How many queries to take at once, and the spans their candidates are cut into."""
+def block_shape(entities: int, memory_mb: float) -> tuple[int, int]:
+    """How many queries to take at once, and against how many candidates."""
     scores = max(int(memory_mb * 2**20 / _BYTES_A_SCORE), 1)
     rows = max(scores // entities, min(_FEWEST_ROWS, scores))
-    columns = min(max(scores // rows, 1), entities, _MOST_COLUMNS)
-    return rows, [(at, min(at + columns, entities)) for at in range(0, entities, columns)]
+    return rows, min(max(scores // rows, 1), entities, _MOST_COLUMNS)
 
 
-class _Block:
-    """A few queries against all candidates, one span of candidates at a time.
+def spans_of(candidates: range, columns: int) -> list[tuple[int, int]]:
+    """The candidates cut into spans of so many."""
+    start, stop = candidates.start, candidates.stop
+    return [(at, min(at + columns, stop)) for at in range(start, stop, columns)]
+
+
+class Block:
+    """A few queries against candidates, one span of them at a time.
 
     Queries with the same entity and direction share a row of scores; only their answers differ.
     """
 
-    def __init__(self, score: Scorer, asked: _Asked, name: Namer) -> None:
-        self.score, self.answer, self.name = score, asked.answer, name
+    def __init__(
+        self, score: Scorer, asked: Asked, spans: list[tuple[int, int]], name: Namer
+    ) -> None:
+        self.score, self.answer, self.spans, self.name = score, asked.answer, spans, name
         self.filters, self.self_filter = asked.filters, asked.self_filter
         self.entity, self.direction, self.row = asked.distinct()  # (U,), (U,), (B,)
+        self._newest = lru_cache(maxsize=1)(self._scores)
 
-    def count(self, spans: list[tuple[int, int]], scratch: Tensor) -> Tensor:
-        """(2, B): how many candidates that are not excluded score above the answer, and like it."""
-        # The second pass goes backwards over the spans, so what was scored last is not scored
-        # again; with one span, nothing is.
-        scores = lru_cache(maxsize=1)(self._scores)
+    def truth(self) -> Tensor:
+        """(B,): the score of each answer, −∞ where it is in none of the spans."""
         truth = torch.full(self.answer.shape, -torch.inf, device=self.answer.device)
-        for start, stop in spans:
+        for start, stop in self.spans:
             inside = (self.answer >= start) & (self.answer < stop)
             if inside.any():
-                truth = torch.maximum(truth, self._true_scores(scores(start, stop), start, inside))
+                scores = self._newest(start, stop)
+                truth = torch.maximum(truth, self._true_scores(scores, start, inside))
+        return truth
+
+    def counts(self, truth: Tensor, scratch: Tensor) -> Tensor:
+        """(2, B): how many candidates that are not excluded score above the answer, and like it.
+
+        It goes backwards over the spans, so what was scored last is not scored again; with one span,
+        nothing is.
+        """
         row, column = self._excluded()
         above = torch.zeros_like(self.answer)
         equal = torch.zeros_like(self.answer)
-        for start, stop in reversed(spans):
+        for start, stop in reversed(self.spans):
             inside = (column >= start) & (column < stop)
             place = row[inside], column[inside] - start
-            block = scores(start, stop)
+            block = self._newest(start, stop)
             block = block.index_put(place, block.new_tensor(-torch.inf))  # a copy: it is not ours
             if len(self.row) > len(block):
                 block = block.index_select(0, self.row)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from golde.data.columns import Columns, header_order
-from golde.data.files import opened
+from golde.data.columns import Columns, Layout, header_order
+from golde.data.files import opened, suffix_of
 from golde.data.graph import KnowledgeGraph
 from golde.data.numbering import NameIndex
 from golde.data.readers import fact_error, read_facts
@@ -18,8 +19,8 @@ from golde.inference.run import Run
 from golde.inference.tables import open_table
 from golde.progress import Progress, silent
 
-FACT: dict[str, type] = {"head": str, "relation": str, "tail": str, "score": float, "known": str}
-"""Columns of a table of predictions; ``probability`` is one more where the run is calibrated."""
+FACT: dict[str, type] = {"head": str, "relation": str, "tail": str, "score": float}
+"""Columns of a table of facts. Answers have ``known`` as well, and a calibrated run ``probability``."""
 
 UNKNOWN = ("", "?")
 """What stands for the unknown in a file of queries."""
@@ -32,12 +33,13 @@ def predict_file(
     source: str | Path,
     target: str | Path,
     *,
+    columns: str | None = None,
     top: int = 10,
     known: str = "mark",
     candidates: Sequence[str] | None = None,
     progress: Progress = silent,
 ) -> int:
-    """Answer the queries of a file into a table (``.tsv`` or ``.parquet``); how many rows it got.
+    """Answer the queries of a file into a table (``.tsv``, ``.csv`` or ``.parquet``); how many rows it got.
 
     Answers are written as they are found: memory holds the queries and a block of answers. A row
     tells which query it answers and at which rank, both counted from 1.
@@ -50,14 +52,17 @@ def predict_file(
         candidates=candidates,
         calibration=run.calibration,
     )
-    queries = read_queries(source, run.graph)
+    queries = read_queries(source, run.graph, columns)
     written = 0
     rows: list[tuple[object, ...]] = []
     calibrated = run.calibration is not None
-    columns = {"query": int, "rank": int} | _columns(calibrated)
-    with open_table(Path(target), columns) as write:
+    headings = {"query": int, "rank": int} | _columns(True, calibrated)
+    with open_table(Path(target), headings) as write:
         for number, answers in enumerate(predictor.stream(queries), 1):
-            rows += [(number, rank, *_cells(a, calibrated)) for rank, a in enumerate(answers, 1)]
+            rows += [
+                (number, rank, *_cells(answer, True, calibrated))
+                for rank, answer in enumerate(answers, 1)
+            ]
             if len(rows) >= _ROWS or number == len(queries):
                 write(rows)
                 written += len(rows)
@@ -67,44 +72,76 @@ def predict_file(
 
 
 def write_predictions(
-    path: str | Path, predictions: Sequence[Prediction], *, calibrated: bool = False
+    path: str | Path,
+    predictions: Sequence[Prediction],
+    *,
+    known: bool = False,
+    calibrated: bool = False,
 ) -> None:
-    """Write predictions as a table, TSV or Parquet by the suffix of the path."""
-    with open_table(Path(path), _columns(calibrated)) as write:
-        write([_cells(prediction, calibrated) for prediction in predictions])
+    """Write predictions as a table, TSV, CSV or Parquet by the suffix of the path.
+
+    The columns are the same however many there are: with ``known`` where facts are known from, and with
+    ``calibrated`` their probabilities.
+    """
+    with open_table(Path(path), _columns(known, calibrated)) as write:
+        write([_cells(prediction, known, calibrated) for prediction in predictions])
 
 
-def read_queries(path: str | Path, graph: KnowledgeGraph) -> list[Query]:
-    """Queries from a file with head, relation and tail between tabs, one of them empty or ``?``.
+def read_queries(
+    path: str | Path, graph: KnowledgeGraph, columns: str | None = None
+) -> list[Query]:
+    """Queries from a file with head, relation and tail in each row, one of them empty or ``?``.
 
-    A row of column names at the top is recognised, and may give another order.
+    Commas separate the cells of a ``.csv`` file, compressed or not, and tabs those of any other. A row of
+    well-known column names at the top is recognised, and may give another order; ``columns`` names others.
     """
     path = Path(path)
-    order: tuple[int, ...] = (0, 1, 2)
+    wanted = None if columns is None else Columns.parse(columns)
+    layout: Layout | None = None
     queries: list[Query] = []
-    for number, line in _lines(path):
-        cells = line.split("\t")
-        if len(cells) != 3:
-            raise DataError(
-                path,
-                f"{len(cells)} column{'s' * (len(cells) != 1)} where 3 are expected",
-                line=number,
-                text=line,
-                fix="write head, relation and tail with tabs between them, ? for the unknown",
-            )
-        if number == 1 and (named := header_order(cells)) is not None:
-            order = named
-            continue
-        names = [None if cells[i].strip() in UNKNOWN else cells[i] for i in order]
+    for number, cells in _rows(path):
+        if layout is None:
+            layout = _layout(path, number, cells, wanted)
+            if layout.header:
+                continue
+        if len(cells) != layout.width:
+            raise _not_a_query(path, number, cells, layout.width)
+        names = [None if cells[i].strip() in UNKNOWN else cells[i] for i in layout.order]
         try:
             query = Query(*names)
             query_ids(graph, query)
         except GoldeError as error:
-            raise DataError(path, str(error), line=number) from None
+            header = wanted is None and not queries and None not in names
+            fix = "of a header row name the columns with --columns" if header else None
+            raise DataError(path, str(error), line=number, fix=fix) from None
         queries.append(query)
     if not queries:
         raise DataError(path, "holds no queries", line=1, fix="one a line: head, relation, tail")
     return queries
+
+
+def _layout(path: Path, line: int, first: list[str], columns: Columns | None) -> Layout:
+    """Where head, relation and tail stand, by what was asked for or by the first row."""
+    if columns is not None:
+        return Layout.of(path, line, first, columns)
+    if len(first) != 3:
+        raise _not_a_query(path, line, first, 3)
+    order = header_order(first)
+    return Layout(3, order or (0, 1, 2), header=order is not None)
+
+
+def _not_a_query(path: Path, line: int, cells: list[str], width: int) -> DataError:
+    sign, word = (", ", "commas") if suffix_of(path) == ".csv" else ("\t", "tabs")
+    fix = f"write head, relation and tail with {word} between them, ? for the unknown"
+    if len(cells) > 3 and width == 3:
+        fix += ", or pick three with --columns"
+    return DataError(
+        path,
+        f"{len(cells)} column{'s' * (len(cells) != 1)} where {width} are expected",
+        line=line,
+        text=sign.join(cells),
+        fix=fix,
+    )
 
 
 def read_triples(
@@ -139,8 +176,33 @@ def read_names(path: str | Path, names: Vocabulary) -> list[str]:
     return found
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Number and text of every line that holds something; a byte-order mark and CR LF do no harm."""
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and cells of every row that holds something."""
+    if suffix_of(path) != ".csv":
+        for number, line in _lines(path):
+            yield number, line.split("\t")
+        return
+    texts = (f"{text}\n" for _, text in _lines(path, blank=True))
+    reader, number = csv.reader(texts, strict=True), 1
+    try:
+        for cells in reader:
+            if cells:
+                yield number, cells
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            path,
+            f"the quoting cannot be understood ({error})",
+            line=number,
+            fix='close every quoted name, and write a quotation mark inside one as ""',
+        ) from error
+
+
+def _lines(path: Path, blank: bool = False) -> Iterator[tuple[int, str]]:
+    """Number and text of every line that holds something, or of ``blank`` ones too.
+
+    A byte-order mark and CR LF do no harm.
+    """
     with opened(path) as stream:
         for number, line in enumerate(stream, 1):
             try:
@@ -150,14 +212,15 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 problem = f"byte 0x{line[error.start]:02x} is not UTF-8"
                 fix = "save the file as UTF-8"
                 raise DataError(path, problem, line=number, text=shown, fix=fix) from None
-            if text:
+            if text or blank:
                 yield number, text
 
 
-def _columns(calibrated: bool) -> dict[str, type]:
-    return FACT | {"probability": float} if calibrated else FACT
+def _columns(known: bool, calibrated: bool) -> dict[str, type]:
+    more: dict[str, type] = {"known": str} if known else {}
+    return FACT | more | ({"probability": float} if calibrated else {})
 
 
-def _cells(prediction: Prediction, calibrated: bool) -> tuple[object, ...]:
-    cells = (*prediction.fact, prediction.score, prediction.known)
+def _cells(prediction: Prediction, known: bool, calibrated: bool) -> tuple[object, ...]:
+    cells = (*prediction.fact, prediction.score, *((prediction.known,) if known else ()))
     return (*cells, prediction.probability) if calibrated else cells

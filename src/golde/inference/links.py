@@ -4,14 +4,14 @@ nt      Every link as a triple, and beside it a reified statement (``rdf:Stateme
         ``rdf:predicate`` and ``rdf:object``) that bears ``urn:golde:score`` and, of a calibrated run,
         ``urn:golde:probability``, both ``xsd:double``. Plain N-Triples 1.1, no RDF-star.
 neo4j   Relationships as neo4j-admin imports them: ``:START_ID,:END_ID,:TYPE,score:float`` and, of a
-        calibrated run, ``probability:float``.
+        calibrated run, ``probability:float``, whether or not there are links.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 from urllib.parse import quote
@@ -20,6 +20,8 @@ from golde.data.rdf import RDF
 from golde.errors import GoldeError
 from golde.inference.queries import Prediction
 from golde.runs.atomic import replacing
+
+FORMATS = ("nt", "neo4j")
 
 BASE = "urn:golde:name:"
 """Where names that are no IRIs are put unless told otherwise."""
@@ -39,9 +41,17 @@ _IRI = re.compile(
 
 
 def write_links(
-    path: str | Path, links: Sequence[Prediction], format: str, base: str = BASE
+    path: str | Path,
+    links: Sequence[Prediction],
+    format: str,
+    base: str = BASE,
+    *,
+    calibrated: bool = False,
 ) -> None:
-    """Write predicted links in one of ``FORMATS``; ``base`` is for names that are no IRIs, in ``nt``."""
+    """Write predicted links in one of ``FORMATS``; ``base`` is for names that are no IRIs, in ``nt``.
+
+    ``calibrated`` says whether the links are those of a run that gives probabilities.
+    """
     if format not in FORMATS:
         raise GoldeError(f"unknown format of links {format!r}; use one of {', '.join(FORMATS)}")
     checked_base(base)
@@ -49,7 +59,10 @@ def write_links(
         replacing(Path(path)) as partial,
         partial.open("w", encoding="utf-8", newline="") as file,
     ):
-        FORMATS[format](file, links, base)
+        if format == "nt":
+            _ntriples(file, links, base)
+        else:
+            _neo4j(file, links, calibrated)
 
 
 def checked_base(base: str) -> str:
@@ -92,17 +105,10 @@ def _ntriples(file: TextIO, links: Sequence[Prediction], base: str) -> None:
             file.write(f"_:link{number} <{predicate}> {object} .\n")
 
 
-def _neo4j(file: TextIO, links: Sequence[Prediction], base: str) -> None:
-    calibrated = any(link.probability is not None for link in links)
+def _neo4j(file: TextIO, links: Sequence[Prediction], calibrated: bool) -> None:
     table = csv.writer(file, lineterminator="\n")
     header = [":START_ID", ":END_ID", ":TYPE", "score:float"]
     table.writerow([*header, "probability:float"] if calibrated else header)
     for link in links:
         row = [link.head, link.tail, link.relation, link.score]
         table.writerow([*row, link.probability] if calibrated else row)
-
-
-FORMATS: dict[str, Callable[[TextIO, Sequence[Prediction], str], None]] = {
-    "nt": _ntriples,
-    "neo4j": _neo4j,
-}

@@ -19,8 +19,9 @@ from golde.evaluation.protocol import Protocol
 from golde.evaluation.ranking import Ranks, both_sides
 from golde.inference.calibrate import calibrate
 from golde.inference.calibration import Calibration, Judged
-from golde.inference.complete import complete
+from golde.inference.complete import Completion, complete
 from golde.inference.export import export
+from golde.inference.heads import Heads
 from golde.inference.paths import PathAnswer, answer_path, parse_path, reversed_path
 from golde.inference.predict import Predictor, score_triples
 from golde.inference.queries import Prediction, Query
@@ -237,6 +238,7 @@ class Run:
         """Keep the calibration, and how it was judged, in the run's ``calibration.json``."""
         content = self.calibrated().as_dict() | {"judged": judged.as_dict()}
         self.folder.save_calibration(content)
+        refresh_card(self.folder)
 
     def calibrated(self) -> Calibration:
         """The calibration, or an error if there is none."""
@@ -269,32 +271,59 @@ class Run:
 
     def complete(
         self,
-        top: int = 1000,
+        top: int | None = 1000,
         *,
+        heads: str = "kind",
         relations: Sequence[str] | None = None,
         per_relation: bool = False,
+        by: str | None = None,
         min_probability: float | None = None,
         progress: Progress = silent,
     ) -> list[Prediction]:
         """The most plausible facts missing from the graph: see ``golde.inference.complete``.
 
-        ``min_probability`` leaves out those below it, of a run that is calibrated.
+        ``heads`` are those asked: of the right ``kind`` that lack an answer, ``known`` ones, or ``all`` (see
+        ``golde.inference.heads``). Of a run that is calibrated the order is by probability unless ``by`` is
+        "score", ``min_probability`` leaves out those below it, and ``top=None`` finds all of the others.
         """
-        least = None
-        if min_probability is not None:
-            if not 0 <= min_probability <= 1:
-                raise GoldeError(f"min_probability is {min_probability}; it must lie in 0 to 1")
-            least = self.calibrated().least_scores(min_probability)
-        found = complete(
+        return self.completion(
+            top,
+            heads=heads,
+            relations=relations,
+            per_relation=per_relation,
+            by=by,
+            min_probability=min_probability,
+            progress=progress,
+        ).facts
+
+    def completion(
+        self,
+        top: int | None = 1000,
+        *,
+        heads: str = "kind",
+        relations: Sequence[str] | None = None,
+        per_relation: bool = False,
+        by: str | None = None,
+        min_probability: float | None = None,
+        progress: Progress = silent,
+    ) -> Completion:
+        """``complete`` with the number of queries and the best fact seen, should none be good enough."""
+        if min_probability is not None and not 0 <= min_probability <= 1:
+            raise GoldeError(f"min_probability is {min_probability}; it must lie in 0 to 1")
+        if min_probability is not None or by == "probability":
+            self.calibrated()
+        return complete(
             self.model,
             self.graph,
             top,
+            heads=Heads(self.graph, heads),
             relations=relations,
             per_relation=per_relation,
-            least=least,
+            by=by,
+            calibration=self.calibration,
+            min_probability=min_probability,
             progress=progress,
         )
-        return found if self.calibration is None else self.calibration.annotated(found)
 
     def export(self, path: str | Path, format: str) -> None:
         """Write embeddings and relation parameters with names: see ``golde.inference.export``."""

@@ -1,7 +1,8 @@
-"""Tables a person takes away: tab-separated text or Parquet, never half-written."""
+"""Tables a person takes away: text between tabs or commas, or Parquet, never half-written."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,9 @@ from golde.runs.atomic import replacing
 
 Rows = Sequence[Sequence[object]]
 
+TABLES = (".tsv", ".csv", ".parquet")
+"""What the name of a table may end in."""
+
 _BREAKS = frozenset("\t\n\r")
 
 
@@ -19,16 +23,21 @@ _BREAKS = frozenset("\t\n\r")
 def open_table(path: Path, columns: dict[str, type]) -> Iterator[Callable[[Rows], None]]:
     """A function that adds rows to a new table, under columns of type str, int or float.
 
-    The suffix of the path says whether it is TSV or Parquet. The file appears when it is complete.
+    The suffix of the path says whether it is TSV, CSV or Parquet. The file appears when it is complete.
     """
     suffix = path.suffix.lower()
-    if suffix not in (".tsv", ".parquet"):
-        raise GoldeError(f"{path}: cannot tell the kind of table; name it .tsv or .parquet")
+    if suffix not in TABLES:
+        raise GoldeError(f"{path}: cannot tell the kind of table; name it {one_of(TABLES)}")
     with replacing(path) as partial:
         if suffix == ".tsv":
             with partial.open("w", encoding="utf-8", newline="\n") as file:
                 file.write(tsv_line(columns))
                 yield lambda rows: file.writelines(map(tsv_line, rows))
+        elif suffix == ".csv":
+            with partial.open("w", encoding="utf-8", newline="") as file:
+                table = csv.writer(file, lineterminator="\n")
+                table.writerow(columns)
+                yield table.writerows
         else:
             arrow = pyarrow(f"writing {path.name}")
             types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
@@ -43,6 +52,12 @@ def open_table(path: Path, columns: dict[str, type]) -> Iterator[Callable[[Rows]
                         schema,
                     )
                 )
+
+
+def one_of(words: Sequence[str]) -> str:
+    """Words as a choice: ``.tsv, .csv or .parquet``."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}"
 
 
 def tsv_line(cells: Iterable[object]) -> str:

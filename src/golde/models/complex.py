@@ -14,14 +14,20 @@ class ComplEx(InnerProduct):
     """Rows hold all real parts, then all imaginary ones, so that ``Re ⟨x, t̄⟩`` is their inner product."""
 
     def __init__(
-        self, config: ModelConfig, entities: int, relations: int, *, seed: int = 0
+        self,
+        config: ModelConfig,
+        entities: int,
+        relations: int,
+        *,
+        seed: int = 0,
+        rows: range | None = None,
     ) -> None:
         if config.numbers is not None and config.numbers % 2:
             raise ConfigError(
                 f"model.numbers = {config.numbers} is odd, and a complex coordinate is two numbers; "
                 f"use {config.numbers + 1}"
             )
-        super().__init__(config, entities, relations, seed=seed)
+        super().__init__(config, entities, relations, seed=seed, rows=rows)
 
     @staticmethod
     def moved(rows: Tensor, relation: Tensor) -> Tensor:

@@ -17,6 +17,10 @@ Side = Any
 """What a model makes of rows before it compares them: a tensor, or a core for each group of components."""
 
 
+DRAWN_AT_ONCE = 1 << 22
+"""Numbers of the start that are drawn in one go."""
+
+
 class Model(nn.Module, ABC):
     """A table of entities, biases, and a score of every fact.
 
@@ -42,17 +46,20 @@ class Model(nn.Module, ABC):
         numbers: int,
         scale: float,
         generator: torch.Generator,
+        rows: range | None = None,
     ) -> None:
+        """``rows``: which of the entities it has, as one of several processes; all unless told otherwise."""
         super().__init__()
         self.config, self.relations = config, relations
         self.margin = self.margin_of(config)
         self.compiled = False  # the pointwise work of scoring; set by who knows that it pays
-        self.entity = nn.Parameter(
-            torch.empty(entities, numbers).uniform_(-scale, scale, generator=generator)
+        start = uniform_rows(
+            entities, numbers, range(entities) if rows is None else rows, scale, generator
         )
+        self.entity = nn.Parameter(start)
         if config.bias:
-            self.query_bias = nn.Parameter(torch.zeros(entities))
-            self.answer_bias = nn.Parameter(torch.zeros(entities))
+            self.query_bias = nn.Parameter(torch.zeros(len(start)))
+            self.answer_bias = nn.Parameter(torch.zeros(len(start)))
 
     @abstractmethod
     def queries(self, rows: Tensor, direction: Tensor) -> Side:
@@ -163,23 +170,68 @@ class Model(nn.Module, ABC):
         ``rows`` (2B + N, numbers) are those of the entities, the answers and the candidates, gathered
         by the caller at once: every gather from the table has a gradient as large as the table.
         """
-        positive, loops, shared = self._score_rows(rows, direction, own)
+        scores = self._score_rows(rows, direction, own)
+        if not self.config.bias:
+            return scores
+        # Each table is gathered from once, since every gather has a gradient as large as the table.
+        biases = self._bias_rows(torch.cat((entity, answer, candidates)))
+        heads, answers, others = biases.split([len(entity), len(answer), len(candidates)])
+        push = self._asking(heads, direction)
+        return self._biased(scores, push, heads, answers, others, direction)
+
+    def score_parts(
+        self,
+        heads: Tensor,
+        answers: Tensor,
+        candidates: Tensor,
+        direction: Tensor,
+        *,
+        own: bool,
+        share: Callable[[Side], Side],
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """``score_batch`` of rows ``with_biases``; what all scores of a query have in common goes through
+        ``share``, where processes that score other candidates add up its gradient."""
+        numbers = self.entity.shape[1]
+        (head, head_bias), (answer, answer_bias), (other, other_bias) = (
+            part.tensor_split([numbers], 1) for part in (heads, answers, candidates)
+        )
+        common = [self.queries(head, direction)]
         if self.config.bias:
-            biases = self._batch_biases(entity, direction, answer, candidates)
-            positive, shared = positive + biases[0], shared + biases[2]
-            loops = None if loops is None else loops + biases[1]
-        return positive, loops, shared
+            common.append(self._asking(head_bias, direction))
+        queries, *push = share(common)
+        scores = self._score_sides(queries, head, answer, other, own)
+        if not push:
+            return scores
+        return self._biased(scores, push[0], head_bias, answer_bias, other_bias, direction)
+
+    def score_between(self, heads: Tensor, candidates: Tensor, direction: Tensor) -> Tensor:
+        """Scores of every candidate for every query, (B, N), both as rows ``with_biases``."""
+        numbers = self.entity.shape[1]
+        queries = self.queries(heads[:, :numbers], direction)
+        scores = self._score_all(queries, self.candidates(candidates[:, :numbers]))
+        if not self.config.bias:
+            return scores
+        push = self._asking(heads[:, numbers:], direction).unsqueeze(1)
+        return scores + (push + self._answering(candidates[:, numbers:], direction.unsqueeze(1)))
+
+    def with_biases(self, rows: Tensor, entity: Tensor) -> Tensor:
+        """Rows of entities with their two biases as further numbers, if there are any."""
+        return torch.cat((rows, self._bias_rows(entity)), 1) if self.config.bias else rows
 
     def _score_rows(
         self, rows: Tensor, direction: Tensor, own: bool
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         """``score_batch`` without biases."""
         B = len(direction)
-        heads, others, shared_rows = rows.split([B, B, len(rows) - 2 * B])
-        queries = self.queries(heads, direction)
-        positive = self._score_own(queries, self.candidates(others))
+        heads, answers, candidates = rows.split([B, B, len(rows) - 2 * B])
+        return self._score_sides(self.queries(heads, direction), heads, answers, candidates, own)
+
+    def _score_sides(
+        self, queries: Side, heads: Tensor, answers: Tensor, candidates: Tensor, own: bool
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        positive = self._score_own(queries, self.candidates(answers))
         loops = self._score_own(queries, self.candidates(heads)) if own else None
-        return positive, loops, self._score_all(queries, self.candidates(shared_rows))
+        return positive, loops, self._score_all(queries, self.candidates(candidates))
 
     def _score_against(
         self, entity: Tensor, direction: Tensor, candidates: Tensor | None, side: Side
@@ -203,29 +255,58 @@ class Model(nn.Module, ABC):
         backward = of(self.answer_bias, entity) + of(self.query_bias, answer)
         return torch.where(direction < self.relations, forward, backward)
 
-    def _batch_biases(
-        self, entity: Tensor, direction: Tensor, answer: Tensor, candidates: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """``_bias`` of answers (B,), of the entities themselves (B,) and of candidates (B, N).
+    def _bias_rows(self, entity: Tensor) -> Tensor:
+        """Of each entity the bias as the one asked about and as an answer, (n, 2)."""
+        both = (self.query_bias, self.answer_bias)
+        return torch.cat([gather(bias.unsqueeze(1), entity) for bias in both], 1)
 
-        Each table is gathered from once, since every gather has a gradient as large as the table.
-        """
-        B = len(entity)
-        everyone = torch.cat((entity, answer, candidates))
-        asked, answering = (
-            gather(bias.unsqueeze(1), everyone).squeeze(1)
-            for bias in (self.query_bias, self.answer_bias)
-        )
+    def _asking(self, biases: Tensor, direction: Tensor) -> Tensor:
+        """What a query adds to all its scores, from the ``_bias_rows`` of its entity, (B,)."""
+        if self.config.reciprocal:
+            return biases[:, 0]
+        return torch.where(direction < self.relations, biases[:, 0], biases[:, 1])
 
-        def directed(forward: Tensor, backward: Tensor, direction: Tensor) -> Tensor:
-            if self.config.reciprocal:
-                return forward
-            return torch.where(direction < self.relations, forward, backward)
+    def _answering(self, biases: Tensor, direction: Tensor) -> Tensor:
+        """What an answer adds, from the ``_bias_rows`` of answers; direction broadcasts against them."""
+        if self.config.reciprocal:
+            return biases[..., 1]
+        return torch.where(direction < self.relations, biases[..., 1], biases[..., 0])
 
-        push = directed(asked[:B], answering[:B], direction)
-        own, right = (
-            directed(answering[part], asked[part], direction)
-            for part in (slice(B), slice(B, 2 * B))
-        )
-        shared = directed(answering[2 * B :], asked[2 * B :], direction.unsqueeze(1))
-        return push + right, push + own, push.unsqueeze(1) + shared
+    def _biased(
+        self,
+        scores: tuple[Tensor, Tensor | None, Tensor],
+        push: Tensor,
+        heads: Tensor,
+        answers: Tensor,
+        candidates: Tensor,
+        direction: Tensor,
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """The scores of ``score_batch`` with what queries add to them and with the answers' biases."""
+        positive, loops, shared = scores
+        positive = positive + (push + self._answering(answers, direction))
+        if loops is not None:
+            loops = loops + (push + self._answering(heads, direction))
+        other = self._answering(candidates, direction.unsqueeze(1))
+        return positive, loops, shared + (push.unsqueeze(1) + other)
+
+
+def uniform_rows(
+    total: int, numbers: int, rows: range, scale: float, generator: torch.Generator
+) -> Tensor:
+    """Some rows of a table (total, numbers) drawn uniformly from ±scale; they do not depend on which.
+
+    The others are drawn too, a few at a time, and forgotten.
+    """
+    found = torch.empty(len(rows), numbers)
+    few = max(1, DRAWN_AT_ONCE // numbers)
+    for begin, end, kept in (
+        (0, rows.start, False),
+        (rows.start, rows.stop, True),
+        (rows.stop, total, False),
+    ):
+        for at in range(begin, end, few):
+            stop = min(at + few, end)
+            part = torch.empty(stop - at, numbers).uniform_(-scale, scale, generator=generator)
+            if kept:
+                found[at - begin : stop - begin] = part
+    return found

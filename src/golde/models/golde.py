@@ -39,15 +39,27 @@ class GoldE(Model):
     """
 
     def __init__(
-        self, config: ModelConfig, entities: int, relations: int, *, seed: int = 0
+        self,
+        config: ModelConfig,
+        entities: int,
+        relations: int,
+        *,
+        seed: int = 0,
+        rows: range | None = None,
     ) -> None:
         signature = Signature.parse(config.signature or "")
         _refuse_idle_settings(config, signature)
         generator = torch.Generator().manual_seed(seed)
-        rows = 2 * relations if config.reciprocal else relations
+        maps = 2 * relations if config.reciprocal else relations
         scale = config.init_scale or initial_scale(signature, self.margin_of(config))
         super().__init__(
-            config, entities, relations, numbers=signature.numbers, scale=scale, generator=generator
+            config,
+            entities,
+            relations,
+            numbers=signature.numbers,
+            scale=scale,
+            generator=generator,
+            rows=rows,
         )
         self.signature = signature
         self.groups = nn.ModuleList()
@@ -58,7 +70,7 @@ class GoldE(Model):
                 options["boost_left"] = config.boost_left
                 kind = ScaledHyperbolic if config.curvature == "scale" else Hyperbolic
             self.groups.append(
-                kind(term.dimension, term.count, rows, scale=scale, generator=generator, **options)
+                kind(term.dimension, term.count, maps, scale=scale, generator=generator, **options)
             )
         self.weights = [config.weights.get(term.letter, 1.0) for term in self.signature]
 

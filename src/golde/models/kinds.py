@@ -20,7 +20,14 @@ KINDS: dict[str, Callable[..., Model]] = {
 """By ``model.kind``."""
 
 
-def build(config: ModelConfig, entities: int, relations: int, *, seed: int = 0) -> Model:
-    """A new model of the kind and size that a configuration asks for."""
+def build(
+    config: ModelConfig,
+    entities: int,
+    relations: int,
+    *,
+    seed: int = 0,
+    rows: range | None = None,
+) -> Model:
+    """A new model of the kind and size that a configuration asks for, with all entities or some rows."""
     refuse_foreign_settings(config)
-    return KINDS[config.kind](config, entities, relations, seed=seed)
+    return KINDS[config.kind](config, entities, relations, seed=seed, rows=rows)

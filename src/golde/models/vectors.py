@@ -18,7 +18,13 @@ class VectorModel(Model):
     """A query is its entity moved by the vector of its direction; a candidate is its row."""
 
     def __init__(
-        self, config: ModelConfig, entities: int, relations: int, *, seed: int = 0
+        self,
+        config: ModelConfig,
+        entities: int,
+        relations: int,
+        *,
+        seed: int = 0,
+        rows: range | None = None,
     ) -> None:
         if config.numbers is None:
             raise ConfigError(
@@ -27,11 +33,17 @@ class VectorModel(Model):
         generator = torch.Generator().manual_seed(seed)
         scale = config.init_scale or self.initial_scale(config, config.numbers)
         super().__init__(
-            config, entities, relations, numbers=config.numbers, scale=scale, generator=generator
+            config,
+            entities,
+            relations,
+            numbers=config.numbers,
+            scale=scale,
+            generator=generator,
+            rows=rows,
         )
-        rows = 2 * relations if config.reciprocal else relations
+        vectors = 2 * relations if config.reciprocal else relations
         self.relation = nn.Parameter(
-            torch.empty(rows, config.numbers).uniform_(-scale, scale, generator=generator)
+            torch.empty(vectors, config.numbers).uniform_(-scale, scale, generator=generator)
         )
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 DISKS, ROWS, FACTS = 6, 20, 150
 """Relations with a disk, relations with a row, and facts drawn in a disk."""
 BINS = 36
-RINGS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+RING_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2)
+MOST_RINGS = 5
 
 
 class Disk(NamedTuple):
@@ -105,17 +107,37 @@ def disks(model: GoldE, graph: KnowledgeGraph, found: Sequence[RelationGeometry]
     shown = [one.relation for one in found if one.facts][:DISKS] or [found[0].relation]
     columns = min(3, len(shown))
     rows = -(-len(shown) // columns)
-    figure = Figure(figsize=(3.6 * columns + (columns == 1), 4.3 * rows), facecolor="white")
+    figure = Figure(figsize=(3.6 * columns + (columns == 1), 4.2 * rows + 0.6), facecolor="white")
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for ax, relation in zip(panels, shown, strict=False):
         _disk(ax, relation, disk(model, graph, graph.relations.id(relation)))
     for ax in panels[len(shown) :]:
         ax.remove()
+    title = "Poincaré disk" + "s" * (len(shown) > 1)
+    figure.suptitle(title, x=0.03, ha="left", fontsize=12, fontweight="bold", color=INK)
+    handles, labels = max(
+        (ax.get_legend_handles_labels() for ax in panels), key=lambda both: len(both[1])
+    )
+    figure.legend(
+        handles,
+        labels,
+        loc="upper right",
+        ncols=2,
+        frameon=False,
+        fontsize=9 if columns > 1 else 8,
+        handletextpad=0.1,
+        columnspacing=1.0,
+    )
+    figure.supxlabel(
+        "two principal directions of the tangent vectors; rings: radius, 1 is infinity",
+        color=SOFT,
+        fontsize=9 if columns > 1 else 7.5,
+    )
     return figure
 
 
 def _disk(ax: Axes, relation: str, one: Disk | None) -> None:
-    """The part of the disk that holds the points, with rings about its centre."""
+    """The part of the disk that holds the points, with rings about its centre; the largest holds all."""
     from matplotlib.collections import LineCollection
     from matplotlib.patches import Circle
 
@@ -125,40 +147,54 @@ def _disk(ax: Axes, relation: str, one: Disk | None) -> None:
     if one is None:
         ax.set_xlabel("no training facts", fontsize=8, color=SOFT)
         return
-    farthest = float(torch.cat((one.arrived, one.tails)).norm(dim=1).max())
-    reach = min(1.04, 1.15 * farthest + 1e-3)
+    points = torch.cat((one.arrived, one.tails))
+    radii = _rings(float(points.norm(dim=1).max()))
+    reach = 1.06 * radii[-1]
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach))
-    for radius in (*(r for r in RINGS if r < reach), 1.0):
+    away = _free_direction(points, radii)
+    for radius in radii:
         edge = SOFT if radius == 1 else FAINT
         ax.add_patch(Circle((0, 0), radius, fill=False, edgecolor=edge, linewidth=1, zorder=0))
-        if 0.35 * reach < radius < reach:
-            ax.annotate(
-                f"{radius:g}", (0, radius), ha="center", va="bottom", fontsize=7, color=SOFT
-            )
+        ax.annotate(
+            f"{radius:g}",
+            (radius * float(away[0]), radius * float(away[1])),
+            ha="center",
+            va="center",
+            fontsize=7,
+            color=SOFT,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        )
     links = torch.stack((one.arrived, one.tails), 1).tolist()
     ax.add_collection(LineCollection(links, color=SOFT, alpha=0.5, linewidth=0.6, zorder=1))
     for points, color, what in (
         (one.tails, ORANGE, "tails"),
-        (one.arrived, BLUE, "heads where the relation takes them"),
+        (one.arrived, BLUE, "heads where the map takes them"),
     ):
         x, y = points.T.tolist()
         ax.scatter(x, y, s=12, color=color, alpha=0.75, linewidth=0, label=what, zorder=2)
-    ax.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0),
-        ncols=2,
-        frameon=False,
-        fontsize=8,
-        handletextpad=0.1,
-        columnspacing=1.0,
-    )
+    curvature = f"{one.curvature:.2f}".replace("-", "−")
     ax.set_xlabel(
-        f"{one.component}, curvature {one.curvature:.2f}; rings: radius, 1 is infinity\n"
-        f"two principal directions of the tangent vectors ({one.kept:.0%})",
+        f"{one.component}, curvature {curvature}; {one.kept:.0%} of the squared length",
         fontsize=8,
         color=SOFT,
-        labelpad=20,
     )
+
+
+def _rings(farthest: float) -> list[float]:
+    """A few radii evenly apart, of which the last is the first that no point lies beyond."""
+    step = next((s for s in RING_STEPS if farthest <= MOST_RINGS * s), RING_STEPS[-1])
+    return [round(step * (i + 1), 2) for i in range(max(1, math.ceil(farthest / step)))]
+
+
+def _free_direction(points: Tensor, radii: Sequence[float]) -> Tensor:
+    """The direction, (2,), in which figures on the rings are farthest from the points."""
+    angles = torch.linspace(0, 2 * math.pi, 25, dtype=points.dtype)[:-1] + math.pi / 2
+    directions = torch.stack((angles.cos(), angles.sin()), 1)  # (24, 2), upwards first
+    places = (
+        directions[:, None] * torch.tensor(radii, dtype=points.dtype)[:, None]
+    )  # (24, rings, 2)
+    gaps = torch.cdist(places.flatten(0, 1), points).amin(1).view(len(angles), -1).amin(1)
+    return directions[gaps.argmax()]
 
 
 def ellipsoids(found: Sequence[RelationGeometry]) -> Figure:
@@ -201,27 +237,41 @@ def _ticks(ax: Axes) -> None:
 
 def rotations(found: Sequence[RelationGeometry]) -> Figure:
     """How the angles of the rotations are spread, a row for each relation and a panel for each group."""
+    from matplotlib.colors import PowerNorm
     from matplotlib.figure import Figure
+    from matplotlib.ticker import PercentFormatter
 
     groups = found[0].groups
-    figure = Figure(figsize=(2.2 + 3.6 * len(groups), 1.3 + 0.30 * len(found)), facecolor="white")
-    panels = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
-    for number, (ax, group) in enumerate(zip(panels, groups, strict=True)):
-        shares = torch.stack([_shares(one.groups[number].angles) for one in found])
-        ax.imshow(
-            shares.sqrt().tolist(),
+    height = 1.9 + 0.30 * len(found)
+    figure = Figure(figsize=(2.9 + 3.6 * len(groups), height), facecolor="white")
+    widths = [1.0] * len(groups) + [0.04]
+    *panels, scale = figure.subplots(1, len(widths), squeeze=False, width_ratios=widths)[0]
+    shares = [
+        torch.stack([_shares(one.groups[number].angles) for one in found])
+        for number in range(len(groups))
+    ]
+    norm = PowerNorm(0.5, vmin=0, vmax=max(float(share.max()) for share in shares))
+    for ax, group, share in zip(panels, groups, shares, strict=True):
+        image = ax.imshow(
+            share.tolist(),
             cmap="Blues",
+            norm=norm,
             aspect="auto",
             extent=(0, 180, len(found) - 0.5, -0.5),
-            vmin=0,
         )
         ax.set_title(str(group.term), loc="left", fontsize=11, color=INK)
         ax.set_xticks([0, 45, 90, 135, 180])
+        ax.set_yticks([])
         bare(ax)
     panels[0].set_yticks(range(len(found)), [short(one.relation) for one in found])
-    figure.supxlabel(
-        "angles of the rotations in degrees; the darker, the more of them", color=SOFT, fontsize=9
-    )
+    bar = figure.colorbar(image, cax=scale, format=PercentFormatter(1, decimals=0))
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelsize=8, colors=INK)
+    bar.set_label("share of angles", color=SOFT, fontsize=9)
+    title = "Angles of the learned rotations"
+    figure.suptitle(title, x=0.02, ha="left", fontsize=12, fontweight="bold", color=INK)
+    degrees = 180 // BINS
+    figure.supxlabel(f"degrees, in steps of {degrees}", color=SOFT, fontsize=9)
     return figure
 
 

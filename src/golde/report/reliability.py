@@ -36,9 +36,18 @@ def draw_reliability(path: Path, judged: Judged, *, title: str) -> None:
             (judged.after, "after", BLUE),
         ):
             _draw(upper, lower, found, f"{name}, ECE {found.ece:.3f}", colour)
-        upper.set_title(short(title), fontsize=10)
+        upper.set_title(short(title), loc="left", fontsize=11, pad=22)
         upper.set_ylabel("share that was true", fontsize=9)
-        upper.legend(frameon=False, fontsize=8, loc="upper left")
+        # Above the panel: inside it the curves may be anywhere.
+        upper.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=2,
+            frameon=False,
+            fontsize=8,
+            borderpad=0.2,
+            borderaxespad=0.2,
+        )
         upper.set_ylim(-0.02, 1.02)
         lower.set_ylabel("share of claims", fontsize=9)
         lower.set_xlabel("probability said", fontsize=9)

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+POWERS = frozenset({"signature.log2_dimension"})
+"""Axes that hold the logarithm of what is shown."""
+
+
 class Dot(NamedTuple):
     """A trial: where it was, what it reached, and whether it was trained to its end."""
 
@@ -67,10 +71,24 @@ def _bars(ax: Axes, importance: Mapping[str, float]) -> None:
 def _scatter(
     ax: Axes, name: str, dots: Sequence[Dot], best: Mapping[str, Any], *, log: bool
 ) -> None:
-    """MRR over one axis; trials that were pruned are pale, the best has a ring."""
+    """MRR over one axis; trials that were pruned are pale, the best has a ring.
+
+    Trials in which the axis had no say are left out.
+    """
+    ax.set_xlabel(label(name), color=INK, fontsize=9)
+    ax.set_ylabel("validation MRR", color=SOFT, fontsize=9)
+    bare(ax)
+    top = max((dot.mrr for dot in dots if dot.point == best), default=0.0)
+    dots = [dot for dot in dots if _matters(name, dot.point)]
+    if not dots:
+        ax.set(xticks=[], yticks=[])
+        ax.text(0.5, 0.5, "no trial had a penalty", transform=ax.transAxes, ha="center", color=SOFT)
+        return
     values = sorted({dot.point[name] for dot in dots}, key=lambda value: (str(type(value)), value))
     words = any(isinstance(value, str | bool) for value in values)
     place = {value: i for i, value in enumerate(values)} if words else {v: v for v in values}
+    if powers := name in POWERS:
+        place = {value: 2**value for value in values}
     for complete, color in ((False, FAINT), (True, BLUE)):
         some = [dot for dot in dots if dot.complete is complete]
         ax.scatter(
@@ -81,23 +99,16 @@ def _scatter(
             edgecolor=SOFT if not complete else "white",
             linewidth=0.6,
         )
-    top = max((dot.mrr for dot in dots), default=0.0)
-    ax.scatter(
-        [place[best[name]]],
-        [max((dot.mrr for dot in dots if dot.point == best), default=top)],
-        s=90,
-        facecolor="none",
-        edgecolor=ORANGE,
-        linewidth=1.6,
-    )
-    if words:
+    if best[name] in place and _matters(name, best):
+        at = [place[best[name]]], [top]
+        ax.scatter(*at, s=90, facecolor="none", edgecolor=ORANGE, linewidth=1.6)
+    if powers:
+        _powers(ax, [place[value] for value in values])
+    elif words:
         ax.set_xticks(range(len(values)), [_word(value) for value in values])
         ax.set_xlim(-0.5, len(values) - 0.5)
     elif log:
         _logarithmic(ax, wide=max(values) > 30 * min(values))
-    ax.set_xlabel(label(name), color=INK, fontsize=9)
-    ax.set_ylabel("validation MRR", color=SOFT, fontsize=9)
-    bare(ax)
     ax.tick_params(which="minor", length=0)
     ax.grid(True, color=FAINT)
 
@@ -112,10 +123,26 @@ def _logarithmic(ax: Axes, *, wide: bool) -> None:
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 
+def _powers(ax: Axes, values: Sequence[float]) -> None:
+    """A place for each power of two that was tried, evenly apart."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    ax.set_xscale("log", base=2)
+    ax.set_xlim(min(values) / 1.5, max(values) * 1.5)
+    ax.xaxis.set_major_locator(FixedLocator(sorted(values)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+
+
+def _matters(name: str, point: Mapping[str, Any]) -> bool:
+    """Whether an axis has a say in a trial: the weight of a penalty has none where there is no penalty."""
+    return name != "training.regulariser_weight" or point.get("training.regulariser") != "none"
+
+
 def label(name: str) -> str:
-    """An axis in words: its section left out, and of dimensions the logarithm said."""
+    """An axis in words: its section left out."""
     section, _, key = name.partition(".")
-    words = key.replace("log2_", "log₂ ").replace("_", " ")
+    words = key.replace("log2_", "").replace("_", " ")
     return f"{words} share" if (section, key) == ("signature", "hyperbolic") else words
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from golde.config import Config
 from golde.data.catalogue import entries
 from golde.data.world_facts import LICENCE
+from golde.errors import RunError
 from golde.runs.atomic import write_text
 from golde.runs.folder import RunFolder
 
@@ -51,7 +52,7 @@ that the next model learns from."""
 def write_card(folder: RunFolder, about: Mapping[str, Any]) -> None:
     """Write the card of a run whose ``run.json`` holds, or is about to hold, ``about``."""
     config, metrics = folder.config(), folder.metrics()
-    write_text(folder.path / CARD, _card(about, config, metrics))
+    write_text(folder.path / CARD, _card(about, config, _figures(folder, metrics), metrics))
 
 
 def refresh_card(folder: RunFolder) -> None:
@@ -68,10 +69,18 @@ def refresh_card(folder: RunFolder) -> None:
         before, begin, rest = text.partition(_BEGIN)
         _, end, after = rest.partition(_END)
         if begin and end:
-            write_text(path, before + _figures(folder.metrics()) + after)
+            write_text(path, before + _figures(folder, folder.metrics()) + after)
 
 
-def _card(about: Mapping[str, Any], config: Config, metrics: Mapping[str, Any]) -> str:
+def calibration_words(found: Mapping[str, Any]) -> str:
+    """How the probabilities of a run were fitted: what ``calibration.json`` says of it."""
+    facts = sum(found["facts"].values())
+    return f"{found['method']}, prior {found['prior']:g}, on {facts:,} validation facts"
+
+
+def _card(
+    about: Mapping[str, Any], config: Config, figures: str, metrics: Mapping[str, Any]
+) -> str:
     kind = "GoldE" if config.model.kind == "golde" else config.model.kind
     relations = next((list(entry["relations"]) for entry in metrics.values()), [])
     fit = [name for name in relations if "```" not in name and name.isprintable()]
@@ -89,7 +98,7 @@ be. {_space(config)}
 
 ## Figures
 
-{_figures(metrics)}
+{figures}
 
 ## Intended use
 
@@ -158,10 +167,28 @@ def _licence(about: Mapping[str, Any]) -> str | None:
     return f"{entry.licence} (as the catalogue of named sets has it)"
 
 
-def _figures(metrics: Mapping[str, Any]) -> str:
-    """The part between the marks: every stored figure, its protocol, and where the model is weak."""
+def _figures(folder: RunFolder, metrics: Mapping[str, Any]) -> str:
+    """The part between the marks: figures, their protocol, weak relations, and whether it is calibrated."""
+    return f"{_BEGIN}\n{_ranked(metrics)}\n\n{_probabilities(folder)}\n{_END}"
+
+
+def _probabilities(folder: RunFolder) -> str:
+    try:
+        found = folder.calibration()
+    except RunError:  # of other parameters, or not to be read: then answers have none
+        found = None
+    if found is None:
+        return "Not calibrated: its answers have scores and no probabilities until `golde calibrate RUN`."
+    return (
+        f"Calibrated ({calibration_words(found)}): a probability is that of a claim which was, before its "
+        "score was seen, a fact with the chance `prior`."
+    )
+
+
+def _ranked(metrics: Mapping[str, Any]) -> str:
+    """Every stored figure, its protocol, and where the model is weak."""
     if not metrics:
-        return f"{_BEGIN}\nNone yet: `golde evaluate RUN` ranks what was held out.\n{_END}"
+        return "None yet: `golde evaluate RUN` ranks what was held out."
     names = [n for n in _SHOWN if all(n in entry["metrics"]["both"] for entry in metrics.values())]
     rows = []
     for key, entry in metrics.items():
@@ -174,12 +201,13 @@ def _figures(metrics: Mapping[str, Any]) -> str:
     weakest = next(key for key in ("test", "valid", "valid+sample", *metrics) if key in metrics)
     return "\n\n".join(
         [
-            f"{_BEGIN}\n{_table(['ranked', 'facts', *heads], rows)}",
+            _table(["ranked", "facts", *heads], rows),
             _protocol(metrics.values()),
             f"Where it is weakest: the relations with the lowest MRR on {weakest}. A figure over few "
             "facts says little.",
-            f"{_table(['relation', 'facts', 'MRR', 'MRR heads', 'MRR tails'], _weakest(metrics[weakest]))}"
-            f"\n{_END}",
+            _table(
+                ["relation", "facts", "MRR", "MRR heads", "MRR tails"], _weakest(metrics[weakest])
+            ),
         ]
     )
 

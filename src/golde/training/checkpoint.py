@@ -15,7 +15,7 @@ from torch import Tensor
 from golde.errors import RunError
 from golde.models import Model
 from golde.runs.atomic import read_tensors, write_tensors
-from golde.training.update import Update
+from golde.training.update import Steps
 
 _FIX = "remove it to start from the beginning, or restore it from a copy"
 _DAMAGED = f"the file is damaged; {_FIX}"
@@ -36,7 +36,7 @@ class Progress:
 def save(
     path: Path,
     model: Model,
-    update: Update,
+    update: Steps,
     best: dict[str, Tensor] | None,
     progress: Progress,
     digest: str,
@@ -52,7 +52,7 @@ def save(
 
 
 def load(
-    path: Path, model: Model, update: Update, digest: str
+    path: Path, model: Model, update: Steps, digest: str
 ) -> tuple[Progress, dict[str, Tensor] | None]:
     """Put a checkpoint back into the model and the optimiser."""
     tensors, metadata = read_tensors(path, fix=_FIX)
@@ -61,7 +61,7 @@ def load(
             f"{path}: was written for other data, settings or another kind of device; "
             "resume as the run was started, or start a new run folder"
         )
-    progress = _progress(path, metadata.get("progress"), update.config.steps)
+    progress = progress_of(path, metadata.get("progress"), update.config.steps)
     _check_tensors(path, tensors, model, progress)
     model.load_state_dict(_under("model/", tensors))
     states = {name: _under(f"optimiser/{name}/", tensors) for name, _ in model.named_parameters()}
@@ -69,7 +69,7 @@ def load(
     return progress, _under("best/", tensors) or None
 
 
-def _progress(path: Path, values: object, steps: int | None) -> Progress:
+def progress_of(path: Path, values: object, steps: int | None) -> Progress:
     """The progress, once its fields are all there, of their types, and possible in so many steps."""
     fresh = asdict(Progress())
     if not (

@@ -49,6 +49,11 @@ def resolve(config: Config, graph: KnowledgeGraph) -> Config:
         "negatives": min(256, max(32, entities // 4)),
         "learning_rate": 0.01 if small else 0.003,
     }
+    if config.training.optimiser == "lazy-adam" and config.training.regulariser == "norm":
+        raise ConfigError(
+            "training.regulariser = 'norm' moves every entity at every step, and training.optimiser = "
+            "'lazy-adam' only those it draws; use 'adam', or the regulariser 'n3'"
+        )
     # Products of factors that nothing holds back learn the facts by heart and nothing else.
     penalised = multiplies and config.training.regulariser is None
     training["regulariser"] = "n3" if penalised else "none"

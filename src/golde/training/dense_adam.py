@@ -1,7 +1,4 @@
-"""Adam for the parameters that every step moves whole, and clipping for all.
-
-They are those of the relations, biases, and where nothing moves it by rows the entity table.
-"""
+"""Adam for parameters that every step moves whole, those of relations and biases, and clipping for all."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import torch
 from torch import Tensor
 
 from golde.config import TrainingConfig
-from golde.training import row_adam
+from golde.kernels.triton import has_triton
 
 State = dict[str, dict[str, Tensor]]
 """By parameter, what ``torch.optim.Adam`` keeps of it: step, exp_avg and exp_avg_sq."""
@@ -33,8 +30,8 @@ class DenseAdam(ABC):
         adam.advance(rate)
         adam.zero_grad()
         loss().backward()
-        clipping = adam.clip(squares)  # of gradients that are not in here
-        adam.step(clipping)
+        _, scale, found_inf = adam.clip(squares)  # of gradients that are not in here
+        adam.step(scale, found_inf)
 
     All but ``advance`` can be captured. A parameter without a gradient sits the step out.
     """
@@ -52,12 +49,12 @@ class DenseAdam(ABC):
         """Go on to the next step, with this learning rate."""
 
     @abstractmethod
-    def clip(self, squares: Tensor | None) -> Clipping:
+    def clip(self, squares: Tensor) -> Clipping:
         """How to take the gradients; ``squares`` add up to the squared norm of all others."""
 
     @abstractmethod
-    def step(self, clipping: Clipping) -> None:
-        """Move the parameters."""
+    def step(self, scale: Tensor, found_inf: Tensor) -> None:
+        """Move them by their gradient over ``scale`` (); not at all if ``found_inf`` () is not zero."""
 
     @abstractmethod
     def state(self) -> State:
@@ -82,12 +79,11 @@ class FusedAdam(DenseAdam):
     def advance(self, rate: float) -> None:
         self._tensors.rate.fill_(rate)
 
-    def clip(self, squares: Tensor | None) -> Clipping:
-        others = self._tensors.rate.new_empty(0) if squares is None else squares
-        return Clipping(*self._tensors.clip(self._gradients(), others, self.gradient_clip))
+    def clip(self, squares: Tensor) -> Clipping:
+        return Clipping(*self._tensors.clip(self._gradients(), squares, self.gradient_clip))
 
-    def step(self, clipping: Clipping) -> None:
-        self._tensors.update(self._gradients(), clipping.scale, clipping.found_inf)
+    def step(self, scale: Tensor, found_inf: Tensor) -> None:
+        self._tensors.update(self._gradients(), scale, found_inf)
 
     def state(self) -> State:
         return dict(zip(self.parameters, self._tensors.states(), strict=True))
@@ -131,19 +127,16 @@ class TorchAdam(DenseAdam):
         for group in self._optimiser.param_groups:
             group["lr"] = rate
 
-    def clip(self, squares: Tensor | None) -> Clipping:
+    def clip(self, squares: Tensor) -> Clipping:
         gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients)
-        if squares is not None:
-            norm = (norm.square() + squares.sum()).sqrt()
+        norm = (torch.nn.utils.get_total_norm(gradients).square() + squares.sum()).sqrt()
         scale = (norm / self.gradient_clip).clamp_min(1.0).float()
         return Clipping(norm, scale, (~norm.isfinite()).float())
 
-    def step(self, clipping: Clipping) -> None:
+    def step(self, scale: Tensor, found_inf: Tensor) -> None:
         # A fused optimiser divides by the one on the way, and leaves everything as it is under the
         # other: that is how gradient scaling talks to it.
-        self._optimiser.grad_scale = clipping.scale
-        self._optimiser.found_inf = clipping.found_inf
+        self._optimiser.grad_scale, self._optimiser.found_inf = scale, found_inf
         self._optimiser.step()
 
     def state(self) -> State:
@@ -161,6 +154,11 @@ def dense_adam(
     parameters: Mapping[str, Tensor], config: TrainingConfig, device: torch.device, *, capture: bool
 ) -> DenseAdam:
     """The optimiser of parameters on ``device``; a step that is captured needs ``capture``."""
-    if row_adam.has_kernels(config, device):
+    if has_kernels(config, device):
         return FusedAdam(parameters, config.gradient_clip, device)
     return TorchAdam(parameters, config.gradient_clip, device, capture=capture)
+
+
+def has_kernels(config: TrainingConfig, device: torch.device) -> bool:
+    """Whether both optimisers are kernels."""
+    return device.type == "cuda" and config.precision == "float32" and has_triton()

@@ -34,6 +34,7 @@ from golde.runs.card import write_card
 from golde.runs.environment import environment
 from golde.training.dense_adam import dense_adam
 from golde.training.loop import DivergedError, pick_device
+from golde.training.regularisers import add_pull, pull
 from golde.training.sampling import Sampler, directed
 from golde.training.schedule import learning_rate
 from golde.training.step import step_loss
@@ -262,13 +263,14 @@ def local_steps(
         for bias in biases.values():
             assert bias.grad is not None
             bias.grad[:known] = 0  # Adam then leaves them as they are, to the last bit
-        clipping = adam.clip(None)
-        if not torch.isfinite(clipping.norm):
+        norm, scale, found_inf = adam.clip(new.new_empty(0))
+        if not torch.isfinite(norm):
             raise DivergedError(
-                f"the gradient became {clipping.norm.item()} at local step {step + 1}; "
-                "make fewer --steps"
+                f"the gradient became {norm.item()} at local step {step + 1}; make fewer --steps"
             )
-        adam.step(clipping)
+        assert new.grad is not None
+        add_pull(new.grad, new.detach(), pull(settings, len(table)) * scale)
+        adam.step(scale, found_inf)
         losses.append(loss.item())
         progress(step + 1, steps)
     with torch.no_grad():

@@ -17,8 +17,9 @@ from torch import Tensor
 from golde.config import Config, TrainingConfig
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, GoldeError, RunError
-from golde.evaluation.evaluate import evaluate, rank_triples
-from golde.evaluation.ranking import CountingScorer, NonFiniteScoreError
+from golde.evaluation.evaluate import figures_of, rank_triples
+from golde.evaluation.protocol import Protocol
+from golde.evaluation.ranking import CountingScorer, NonFiniteScoreError, Ranks
 from golde.kernels.triton import has_triton
 from golde.models import Model, build
 from golde.runs import RunFolder
@@ -32,7 +33,7 @@ from golde.training.defaults import captures, compiles, resolve
 from golde.training.memory import enough_memory, refuse_oversize
 from golde.training.sampling import Sampler
 from golde.training.schedule import learning_rate
-from golde.training.update import Update
+from golde.training.update import Steps, Update
 
 _Number = TypeVar("_Number", int, float)
 
@@ -93,12 +94,12 @@ def train(
     model.compiled = compiles(config, entities, place)
     here = environment(place) | {"compiled": model.compiled}
     with folder.alone():
-        graph = _open(folder, graph, config, here, resume)
+        graph = open_folder(folder, graph, config, here, resume)
         if folder.about().get("finished"):
             folder.drop_checkpoint()  # a kill may have come between the end and this
             return folder
         with enough_memory("a training step"):
-            _Training(folder, graph, config, model, place, watch, should_stop).run()
+            Training(folder, graph, config, model, place, watch, should_stop).run()
     return folder
 
 
@@ -113,7 +114,7 @@ def pick_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def _open(
+def open_folder(
     folder: RunFolder, graph: KnowledgeGraph, config: Config, here: dict[str, Any], resume: bool
 ) -> KnowledgeGraph:
     """Create the run folder, or check that what is there is the run to go on with.
@@ -159,8 +160,8 @@ def _open(
     return graph
 
 
-class _Training:
-    """One run under way."""
+class Training:
+    """One run under way, in one process; ``golde.distributed.loop`` has that of several."""
 
     def __init__(
         self,
@@ -175,30 +176,15 @@ class _Training:
         self.folder, self.graph, self.device = folder, graph, device
         self.watch, self.should_stop = watch, should_stop
         self.config, settings = config.training, config.training
-        entities, relations = len(graph.entities), len(graph.relations)
         self.model = model.to(device, getattr(torch, settings.precision))
-        self.sampler = Sampler(
-            graph.train,
-            entities,
-            relations,
-            batch_size=_set(settings.batch_size),
-            negatives=_set(settings.negatives),
-            answers=settings.answers_as_negatives,
-            subsampling=settings.subsampling,
-            seed=settings.seed,
-            device=device,
-        )
-        self.update = Update(self.model, self.sampler, settings, capture=captures(config, device))
+        self.update = self._make_update(captures(config, device))
         self.steps, self.validate_every = _set(settings.steps), _set(settings.validate_every)
         self.valid = _sample(graph.valid, settings.validate_limit, settings.seed)
         self.digest = _identity(config, graph, device)
         self.progress, self.best = Progress(), None  # type: tuple[Progress, dict[str, Tensor] | None]
         self.started = time.monotonic()
         self.validation_seconds = 0.0  # that the newest took
-        if folder.checkpoint.is_file():
-            self.progress, self.best = checkpoint.load(
-                folder.checkpoint, self.model, self.update, self.digest
-            )
+        self._load_checkpoint()
         self._trim_log()
 
     def run(self) -> None:
@@ -220,13 +206,43 @@ class _Training:
                     self._validate()
                 self._report(value, rate, validates)
                 shown, shown_step = time.monotonic(), step + 1
-            if self.should_stop():
-                self._save_checkpoint()
-                raise StoppedError(f"stopped after step {self.progress.step} of {self.steps}")
-            if time.monotonic() - saved >= self.config.checkpoint_seconds:
+            due = time.monotonic() - saved >= self.config.checkpoint_seconds
+            stops, saves = self._agreed(self.should_stop(), due, logs)
+            if stops or saves:
                 self._save_checkpoint()
                 saved = time.monotonic()
+            if stops:
+                raise StoppedError(f"stopped after step {self.progress.step} of {self.steps}")
         self._finish()
+
+    def _make_update(self, capture: bool) -> Steps:
+        settings = self.config
+        sampler = Sampler(
+            self.graph.train,
+            len(self.graph.entities),
+            len(self.graph.relations),
+            batch_size=_set(settings.batch_size),
+            negatives=_set(settings.negatives),
+            answers=settings.answers_as_negatives,
+            subsampling=settings.subsampling,
+            seed=settings.seed,
+            device=self.device,
+        )
+        return Update(self.model, sampler, settings, capture=capture)
+
+    def _agreed(self, stops: bool, saves: bool, logs: bool) -> tuple[bool, bool]:
+        """Whether to stop and whether to save after a step, and whether it is logged."""
+        return stops, saves
+
+    def _load_checkpoint(self) -> None:
+        if self.folder.checkpoint.is_file():
+            self.progress, self.best = checkpoint.load(
+                self.folder.checkpoint, self.model, self.update, self.digest
+            )
+
+    def _rank_valid(self) -> Ranks:
+        """The ranks of the facts that are validated by."""
+        return rank_triples(self.model.scorer(), self.graph, self.valid, device=self.device)
 
     def _rehearse(self) -> None:
         """Have the kernels of a step and of a validation compiled side by side, where there are any."""
@@ -270,9 +286,7 @@ class _Training:
         began = time.monotonic()
         self.update.settle()
         try:
-            ranks = rank_triples(
-                self.model.scorer(), self.graph, self.valid, device=self.device
-            ).realistic
+            ranks = self._rank_valid().realistic
         except NonFiniteScoreError as error:
             raise self._diverged(f"after step {self.progress.step} {error}") from None
         mrr = ranks.reciprocal().mean().item()
@@ -287,7 +301,7 @@ class _Training:
     def _report(self, loss: float, rate: float, validated: bool) -> None:
         step, elapsed = self.progress.step, time.monotonic() - self.started
         newest = self.progress.validations[-1]["mrr"] if self.progress.validations else None
-        queries, left = rate * self.sampler.batch_size, self.steps - step
+        queries, left = rate * self.update.batch_size, self.steps - step
         validations = math.ceil(left / self.validate_every) if self.validate_every else 0
         seconds_left = left / rate + validations * self.validation_seconds
         self.folder.append_log(
@@ -309,14 +323,23 @@ class _Training:
 
     def _refuse_damage(self) -> None:
         """What is saved is sound: an update can overflow where loss and gradient did not."""
+        if (name := self._damaged()) is not None:
+            raise self._diverged(f"{name} is no longer finite after step {self.progress.step}")
+
+    def _damaged(self) -> str | None:
+        """A parameter that is not finite."""
         for name, parameter in self.model.named_parameters():
             if not torch.isfinite(parameter).all():
-                raise self._diverged(f"{name} is no longer finite after step {self.progress.step}")
+                return name
+        return None
 
     def _save_checkpoint(self) -> None:
         self.update.settle()
         self._refuse_damage()
         self.progress.seconds = time.monotonic() - self.started
+        self._store_checkpoint()
+
+    def _store_checkpoint(self) -> None:
         checkpoint.save(
             self.folder.checkpoint,
             self.model,
@@ -331,8 +354,14 @@ class _Training:
         if self.best is not None:
             self.model.load_state_dict(self.best)
         self._refuse_damage()
-        self.folder.save_model(self.model)
+        self._store_model()
         self._store_figures()
+        self._store_end()
+
+    def _store_model(self) -> None:
+        self.folder.save_model(self.model)
+
+    def _store_end(self) -> None:
         ended = {
             "finished": True,
             "seconds": round(time.monotonic() - self.started, 2),
@@ -348,16 +377,8 @@ class _Training:
         """The chosen model's figures on the facts that validations rank."""
         if not len(self.valid):
             return
-        with torch.no_grad():
-            found = evaluate(
-                self.model.scorer(),
-                self.graph,
-                "valid",
-                triples=self.valid,
-                baselines=False,
-                bootstrap=0,
-                device=self.device,
-            )
+        protocol = Protocol.of(self.graph, "valid", self.valid)
+        found = figures_of(self._rank_valid(), self.graph, protocol)
         figures = {**found.as_dict(), "environment": environment(self.device)}
         self.folder.save_metrics(found.protocol.key, figures)
 

@@ -44,6 +44,9 @@ class Adversarial(NamedTuple):
         cls, negative: Tensor, masked: Tensor, *, margin: float, temperature: float
     ) -> Adversarial:
         """Reduce scores (B, N) where not ``masked``; ``p = softmax(α s)`` is held constant."""
+        if not negative.shape[1]:
+            nothing = negative.sum(1)
+            return cls(torch.full_like(nothing, -torch.inf), nothing)
         logits = (temperature * negative.detach()).masked_fill_(masked, -torch.inf)
         top = _finite(logits.amax(1))
         p = logits.sub_(top.unsqueeze(1)).exp_()

@@ -1,10 +1,12 @@
-"""Adam for a table of which a step draws a few rows: nothing walks over the others.
+"""Adam for a table of which a step draws a few rows.
 
 What the rows that were not drawn do meanwhile is a choice:
 
-- **Deferred**: what Adam does to a parameter whose gradient is zero, that is, go on in the direction of
-  its first moment while both moments decay. Each row makes up for the steps it missed, one by one, when it
-  is next drawn or when everything is settled: ``torch.optim.Adam`` over the whole table, to within rounding.
+- **Dense**: what Adam does to a parameter whose gradient is zero, in plain operations over the whole table.
+- **Deferred**: the same, but nothing walks over them. Adam goes on in the direction of the first moment while
+  both moments decay; each row makes up for the steps it missed, one by one, when it is next drawn or when
+  everything is settled: ``torch.optim.Adam`` over the whole table, to within rounding. A penalty that
+  pulls on every entity at every step is part of what they make up for.
 - **Lazy**: nothing. Value and moments wait, and decay only with steps that draw the row. That is another
   optimiser: a row moves less between draws, and the moments of a rare one remember its own last draws
   rather than fade. The bias corrections count all steps, as in ``torch.optim.SparseAdam``.
@@ -19,7 +21,8 @@ from torch import Tensor
 
 from golde.config import TrainingConfig
 from golde.kernels.adam import BETA1, BETA2, EPSILON
-from golde.kernels.triton import has_triton
+from golde.training import dense_adam
+from golde.training.regularisers import add_pull, pull
 
 TURNS = 4096
 """Steps that missed rows can make up for; so often at least all of them do, which changes nothing."""
@@ -70,15 +73,55 @@ class RowAdam(ABC):
         """Go on from a ``state``, of this class or of ``torch.optim.Adam``."""
 
 
-class FusedRowAdam(RowAdam):
-    """Either kind as kernels, for float32 on a GPU; they are explained in ``row_adam_kernels``."""
+class DenseRowAdam(RowAdam):
+    """The dense kind: torch's own Adam, anywhere and in any precision."""
 
-    def __init__(self, parameter: Tensor, *, lazy: bool) -> None:
+    def __init__(self, parameter: Tensor, *, capture: bool, pull: float = 0.0) -> None:
+        super().__init__(parameter)
+        self.pull = pull
+        self._adam = dense_adam.TorchAdam(
+            {"entity": self.parameter}, torch.inf, parameter.device, capture=capture
+        )
+
+    def advance(self, rate: float) -> None:
+        self._adam.advance(rate)
+
+    def rows(self, ids: Tensor) -> Tensor:
+        self._ids = ids
+        return self.parameter.index_select(0, ids).requires_grad_()
+
+    def fold(self, grad: Tensor) -> Tensor:
+        self.parameter.grad = _added_up(grad, self._ids, len(self.parameter))
+        norm: Tensor = torch.linalg.vector_norm(self.parameter.grad)
+        return norm.square()
+
+    def step(self, scale: Tensor, found_inf: Tensor) -> None:
+        assert self.parameter.grad is not None
+        if self.pull:
+            # Beside what is clipped, and never divided by what it was clipped by.
+            add_pull(self.parameter.grad, self.parameter, self.pull * scale)
+        self._adam.step(scale, found_inf)
+        self.parameter.grad = None
+
+    def settle(self) -> None:
+        """Nothing is ever due."""
+
+    def state(self) -> dict[str, Tensor]:
+        return self._adam.state().get("entity", {})
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        self._adam.load({"entity": state})
+
+
+class FusedRowAdam(RowAdam):
+    """Deferred or lazy as kernels, for float32 on a GPU; they are explained in ``row_adam_kernels``."""
+
+    def __init__(self, parameter: Tensor, *, lazy: bool, pull: float = 0.0) -> None:
         from golde.kernels.triton.row_adam import Table
 
         super().__init__(parameter)
         self.lazy = lazy
-        self._table = Table.of(self.parameter, TURNS)
+        self._table = Table.of(self.parameter, TURNS, pull)
         self._turns = 0  # made since the table's records began
 
     def advance(self, rate: float) -> None:
@@ -126,7 +169,7 @@ class FusedRowAdam(RowAdam):
         self._turns = 0
 
 
-class PlainRowAdam(RowAdam):
+class LazyRowAdam(RowAdam):
     """The lazy kind in plain operations, anywhere and in any precision.
 
     Each position does the work of its row, and those that share one write the same result.
@@ -183,19 +226,23 @@ class PlainRowAdam(RowAdam):
             moment.copy_(state[name])
 
 
-def row_adam(parameter: Tensor, config: TrainingConfig) -> RowAdam | None:
-    """The optimiser of the entity table; none where it is one of the dense parameters."""
-    lazy = config.optimiser == "lazy-adam"
-    if has_kernels(config, parameter.device):
-        return FusedRowAdam(parameter, lazy=lazy)
-    return PlainRowAdam(parameter) if lazy else None
+def row_adam(parameter: Tensor, config: TrainingConfig, entities: int, *, capture: bool) -> RowAdam:
+    """The optimiser of a table of all ``entities`` or some; a step that is captured needs ``capture``."""
+    lazy, force = config.optimiser == "lazy-adam", pull(config, entities)
+    if dense_adam.has_kernels(config, parameter.device):
+        return FusedRowAdam(parameter, lazy=lazy, pull=force)
+    if lazy:
+        return LazyRowAdam(parameter)
+    return DenseRowAdam(parameter, capture=capture, pull=force)
 
 
 def moves_rows(config: TrainingConfig, device: torch.device) -> bool:
-    """Whether there is one: the table then has no gradient of its own size."""
-    return config.optimiser == "lazy-adam" or has_kernels(config, device)
+    """Whether the table has no gradient of its own size."""
+    return config.optimiser == "lazy-adam" or dense_adam.has_kernels(config, device)
 
 
-def has_kernels(config: TrainingConfig, device: torch.device) -> bool:
-    """Whether both optimisers are kernels."""
-    return device.type == "cuda" and config.precision == "float32" and has_triton()
+def _added_up(grad: Tensor, ids: Tensor, rows: int) -> Tensor:
+    """The gradient of a table from that of the rows drawn; in a fixed order on a CPU, else as is quickest."""
+    if grad.device.type == "cpu":
+        return torch.ops.aten.embedding_dense_backward(grad, ids, rows, -1, False)  # type: ignore[no-any-return]
+    return grad.new_zeros(rows, grad.shape[1]).index_add_(0, ids, grad)

@@ -7,7 +7,7 @@ from torch import Tensor
 from golde.config import TrainingConfig
 from golde.models import Model
 from golde.training.losses import Negatives, Softmax, adversarial_loss, cross_entropy
-from golde.training.regularisers import penalty
+from golde.training.regularisers import cubes
 from golde.training.sampling import Draw
 
 
@@ -36,8 +36,7 @@ def step_loss(model: Model, rows: Tensor, draw: Draw, config: TrainingConfig) ->
             batch.weight,
             label_smoothing=config.label_smoothing,
         )
-    kind, weight = config.regulariser, config.regulariser_weight
-    if kind is not None and kind != "none" and weight is not None:
+    if config.regulariser == "n3" and config.regulariser_weight is not None:
         facts = model.penalised(rows[: 2 * len(batch.entity)], batch.direction)
-        loss = loss + weight * penalty(kind, facts)
+        loss = loss + config.regulariser_weight * cubes(facts)
     return loss

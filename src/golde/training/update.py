@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
 from golde.config import TrainingConfig
-from golde.geometry import gather
 from golde.models import Model
 from golde.training.dense_adam import State, dense_adam
 from golde.training.replay import Replay
@@ -23,6 +22,25 @@ class Outcome(NamedTuple):
     gradient_norm: Tensor
 
 
+class Steps(Protocol):
+    """What makes the steps of a run, in one process or in several."""
+
+    config: TrainingConfig
+
+    @property
+    def batch_size(self) -> int: ...
+
+    def __call__(self, step: int, rate: float) -> Outcome: ...
+
+    def rehearse(self) -> None: ...
+
+    def settle(self) -> None: ...
+
+    def state(self) -> State: ...
+
+    def load(self, state: State) -> None: ...
+
+
 class Update:
     """The steps of one run.
 
@@ -36,19 +54,21 @@ class Update:
     ) -> None:
         self.model, self.sampler, self.config = model, sampler, config
         self.capture = capture
-        self.table = row_adam(model.entity, config)
+        self.table = row_adam(model.entity, config, sampler.entities, capture=capture)
         dense = dict(model.named_parameters())
-        if self.table is not None:
-            del dense["entity"]
+        del dense["entity"]
         self.dense = dense_adam(dense, config, sampler.device, capture=capture)
         self._replay: Replay[Outcome] = Replay()
+
+    @property
+    def batch_size(self) -> int:
+        return self.sampler.batch_size
 
     def __call__(self, step: int, rate: float) -> Outcome:
         """Make step ``step`` at the given learning rate."""
         self.sampler.seek(step)
         self.dense.advance(rate)
-        if self.table is not None:
-            self.table.advance(rate)
+        self.table.advance(rate)
         return self._replay(self._step) if self.capture else self._step()
 
     def rehearse(self) -> None:
@@ -61,36 +81,27 @@ class Update:
 
     def settle(self) -> None:
         """Bring the entity table up to date; to be called before anything but a step reads it."""
-        if self.table is not None:
-            self.table.settle()
+        self.table.settle()
 
     def state(self) -> State:
         """What Adam keeps of each parameter it has moved, by name."""
-        table = {} if self.table is None else {"entity": self.table.state()}
-        return {**self.dense.state(), **table}
+        return {**self.dense.state(), "entity": self.table.state()}
 
     def load(self, state: State) -> None:
         """Put back what ``state`` returned."""
         dense = dict(state)
-        if self.table is not None and "entity" in dense:
+        if "entity" in dense:
             self.table.load(dense.pop("entity"))
         self.dense.load(dense)
 
     def _step(self) -> Outcome:
         self.dense.zero_grad()
         draw = self.sampler.draw()
-        if self.table is None:
-            rows = gather(self.model.entity, draw.entities)
-        else:
-            rows = self.table.rows(draw.entities)
+        rows = self.table.rows(draw.entities)
         loss = step_loss(self.model, rows, draw, self.config)
         loss.backward()
-        squares = None
-        if self.table is not None:
-            assert rows.grad is not None
-            squares = self.table.fold(rows.grad)
-        clipping = self.dense.clip(squares)
-        self.dense.step(clipping)
-        if self.table is not None:
-            self.table.step(clipping.scale, clipping.found_inf)
-        return Outcome(loss.detach(), clipping.norm)
+        assert rows.grad is not None
+        norm, scale, found_inf = self.dense.clip(self.table.fold(rows.grad))
+        self.dense.step(scale, found_inf)
+        self.table.step(scale, found_inf)
+        return Outcome(loss.detach(), norm)

@@ -145,7 +145,8 @@ def _default(
         axes["training.temperature"] = Range(0.0, 2.0)
     axes["training.negatives"] = Range(16, most, log=True, whole=True)
     if not {"training.regulariser", "training.regulariser_weight"} & set(given):
-        axes["training.regulariser"] = Choice(("none", "norm", "n3"))
+        lazy = base.training.optimiser == "lazy-adam"  # which moves drawn entities alone
+        axes["training.regulariser"] = Choice(("none", "n3") if lazy else ("none", "norm", "n3"))
         axes["training.regulariser_weight"] = Range(1e-4, 1.0, log=True)
     axes = {axis: values for axis, values in axes.items() if axis not in given}
     return Space("default", base, given, budget, axes, _start(axes, usual))

@@ -47,9 +47,10 @@ class Table(NamedTuple):
     coefficients: Tensor  # (turns, 2): step size and scale of √v of the steps taken
     corrections: Tensor  # (CORRECTED, 2)
     rate: Tensor  # (): the learning rate of the turn
+    pull: float  # towards the origin, on every row at every step; 0: none
 
     @classmethod
-    def of(cls, parameter: Tensor, turns: int) -> Table:
+    def of(cls, parameter: Tensor, turns: int, pull: float = 0.0) -> Table:
         """A table that has seen no step; ``parameter`` is moved in place."""
         shape, dtype = parameter.shape, parameter.dtype
         if dtype != torch.float32 or len(shape) != 2 or not parameter.is_contiguous():
@@ -65,13 +66,14 @@ class Table(NamedTuple):
             parameter=parameter,
             exp_avg=torch.zeros_like(parameter),
             exp_avg_sq=torch.zeros_like(parameter),
-            last=full((shape[0],), NEVER, torch.int32),
+            last=full((shape[0],), 0 if pull else NEVER, torch.int32),
             stamp=full((shape[0],), -1, torch.int64),
             turn=full((), -1, torch.int64),
             taken=full((turns + 1,), 0, torch.int32),
             coefficients=full((turns, 2), 0, torch.float32),
             corrections=bias_corrections(parameter.device),
             rate=full((), 0, torch.float32),
+            pull=pull,
         )
 
     def gather(self, ids: Tensor, *, lazy: bool) -> Drawn:
@@ -82,7 +84,7 @@ class Table(NamedTuple):
         v_rows = self.exp_avg_sq if lazy else torch.empty_like(rows)
         gather_kernel[(n,)](
             self.parameter, self.exp_avg, self.exp_avg_sq, self.last, self.stamp, self.turn, self.taken,
-            self.coefficients, ids, rows, m_rows, v_rows, LAZY=lazy, **_options(D),
+            self.coefficients, self.pull, ids, rows, m_rows, v_rows, LAZY=lazy, **self._options(),
         )  # fmt: skip
         return Drawn(ids, rows, m_rows, v_rows)
 
@@ -104,24 +106,28 @@ class Table(NamedTuple):
 
         Where ``found_inf`` () is not zero it is skipped.
         """
-        n, D = grad.shape
-        update_kernel[(n,)](
+        update_kernel[(len(grad),)](
             self.parameter, self.exp_avg, self.exp_avg_sq, self.last, self.stamp, self.turn, self.taken,
-            self.coefficients, self.corrections, self.rate, *drawn, grad, scale, found_inf,
-            CORRECTED=CORRECTED, LAZY=lazy, **_options(D),
+            self.coefficients, self.corrections, self.rate, self.pull, *drawn, grad, scale, found_inf,
+            CORRECTED=CORRECTED, LAZY=lazy, **self._options(),
         )  # fmt: skip
 
     def settle(self) -> None:
         """Brings every row up to date, after the turn's step."""
-        E, D = self.parameter.shape
-        settle_kernel[(E,)](
+        settle_kernel[(len(self.parameter),)](
             self.parameter, self.exp_avg, self.exp_avg_sq, self.last, self.turn, self.taken,
-            self.coefficients, **_options(D),
+            self.coefficients, self.pull, **self._options(),
         )  # fmt: skip
 
+    def _options(self) -> dict[str, Any]:
+        """Of the kernels that move rows: a row that is pulled has to lie in one block."""
+        pulled = self.pull != 0
+        return {"PULLED": pulled, **_options(self.parameter.shape[1], whole=pulled)}
 
-def _options(D: int) -> dict[str, Any]:
-    """A block as wide as a row if that goes, and a warp for 128 numbers; all kernels round alike."""
-    block = min(COLUMNS, 1 << (D - 1).bit_length())
-    warps = max(1, min(4, block // 128))
+
+def _options(D: int, *, whole: bool = False) -> dict[str, Any]:
+    """A block as wide as a row if that goes or must be, and warps to match; all kernels round alike."""
+    row = 1 << (D - 1).bit_length()
+    block = row if whole else min(COLUMNS, row)
+    warps = max(1, min(4, block // 128), min(16, block // 256))
     return {"D": D, "BLOCK": block, "num_warps": warps, "enable_fp_fusion": False}

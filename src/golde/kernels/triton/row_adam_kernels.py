@@ -17,6 +17,11 @@ times as much in all. After 256 missed steps the first moment is 2·10⁻¹² of
 7.3 (β₁/√β₂)²⁵⁶ < 2·10⁻¹¹: from there on nothing moves, and only the moments decay, at two products a
 step. Being a matter of m and v alone, the rule does not depend on how the steps are portioned.
 
+**A pull.** Where a penalty ``λ · mean ‖e‖`` draws all rows towards the origin, drawn or not, a row has the
+gradient ``pull · p/‖p‖`` in the steps it missed, with ``pull = λ/E``, and moves in all of them: then none is
+left out, a program holds its whole row in one block, and what it adds up in a norm may be added up in
+another order by another kernel, so that portions agree to within rounding.
+
 **Duplicates.** A row may be drawn at several positions. The largest of them leads: each puts its number,
 with that of the turn above it, into the row's stamp if it is the larger one, so that stamps of earlier
 turns lose and need no clearing. The others then add their gradient to the leader's, and only leaders
@@ -28,7 +33,7 @@ waits beside the rows for the update. A program takes all columns of its row, bl
 
 from __future__ import annotations
 
-from golde.kernels.adam import BETA1, BETA2, EPSILON
+from golde.kernels.adam import BETA1, BETA2, EPSILON, TINY
 from golde.kernels.triton.dense_adam_kernels import adam_step
 from golde.kernels.triton.language import jit, kernel, tl
 
@@ -53,22 +58,34 @@ def missed(last, row, now, NEVER: tl.constexpr = NEVER):
 
 
 @jit
+def pulled(p, pull, TINY: tl.constexpr = TINY):
+    """``pull · p/‖p‖``, the gradient of the penalty."""
+    return p * (pull / tl.maximum(tl.sqrt(tl.sum(p * p, 0)), TINY))
+
+
+@jit
 def caught_up(
-    p, m, v, coefficient, steps, BETA1: tl.constexpr = BETA1, BETA2: tl.constexpr = BETA2,
-    EPSILON: tl.constexpr = EPSILON, MOVING: tl.constexpr = MOVING,
+    p, m, v, pull, coefficient, steps, PULLED: tl.constexpr, BETA1: tl.constexpr = BETA1,
+    BETA2: tl.constexpr = BETA2, EPSILON: tl.constexpr = EPSILON, MOVING: tl.constexpr = MOVING,
     NEGLIGIBLE: tl.constexpr = NEGLIGIBLE,
 ):  # fmt: skip
-    """The row after so many steps without a gradient, whose coefficients begin at the pointer."""
-    for _ in range(tl.minimum(steps, MOVING)):
-        size, scale = tl.load(coefficient), tl.load(coefficient + 1)
-        coefficient += 2
-        m *= BETA1
-        v *= BETA2
-        share = m / (tl.sqrt(v) * scale + EPSILON)
-        p = tl.where(tl.abs(share) > NEGLIGIBLE, p - size * share, p)
-    for _ in range(steps - MOVING):
-        m *= BETA1
-        v *= BETA2
+    """The row after so many steps in which it was not drawn, whose coefficients begin at the pointer."""
+    if PULLED:
+        for _ in range(steps):
+            size, scale = tl.load(coefficient), tl.load(coefficient + 1)
+            coefficient += 2
+            p, m, v = adam_step(p, m, v, pulled(p, pull), size, scale)
+    else:
+        for _ in range(tl.minimum(steps, MOVING)):
+            size, scale = tl.load(coefficient), tl.load(coefficient + 1)
+            coefficient += 2
+            m *= BETA1
+            v *= BETA2
+            share = m / (tl.sqrt(v) * scale + EPSILON)
+            p = tl.where(tl.abs(share) > NEGLIGIBLE, p - size * share, p)
+        for _ in range(steps - MOVING):
+            m *= BETA1
+            v *= BETA2
     return p, m, v
 
 
@@ -80,8 +97,9 @@ def position_of_leader(stamp, ids, i, turn, TURN: tl.constexpr = TURN):
 
 @kernel
 def gather_kernel(
-    parameter, exp_avg, exp_avg_sq, last, stamp, turn, taken, coefficients, ids, rows, m_rows, v_rows,
-    D: tl.constexpr, LAZY: tl.constexpr, BLOCK: tl.constexpr, TURN: tl.constexpr = TURN,
+    parameter, exp_avg, exp_avg_sq, last, stamp, turn, taken, coefficients, pull, ids, rows, m_rows,
+    v_rows, D: tl.constexpr, LAZY: tl.constexpr, PULLED: tl.constexpr, BLOCK: tl.constexpr,
+    TURN: tl.constexpr = TURN,
 ):  # fmt: skip
     """Row ``ids[i]`` at position i, brought up to date with its moments unless LAZY; and its stamp."""
     i = tl.program_id(0).to(tl.int64)
@@ -97,7 +115,7 @@ def gather_kernel(
         if not LAZY:
             m = tl.load(exp_avg + at, mask=inside, other=0.0)
             v = tl.load(exp_avg_sq + at, mask=inside, other=0.0)
-            p, m, v = caught_up(p, m, v, coefficient, steps)
+            p, m, v = caught_up(p, m, v, pull, coefficient, steps, PULLED)
             tl.store(m_rows + to, m, mask=inside)
             tl.store(v_rows + to, v, mask=inside)
         tl.store(rows + to, p, mask=inside)
@@ -131,9 +149,9 @@ def square_kernel(grad, stamp, turn, ids, squares, D: tl.constexpr, BLOCK: tl.co
 
 @kernel
 def update_kernel(
-    parameter, exp_avg, exp_avg_sq, last, stamp, turn, taken, coefficients, corrections, rate, ids,
-    rows, m_rows, v_rows, grad, grad_scale, found_inf, D: tl.constexpr,
-    CORRECTED: tl.constexpr, LAZY: tl.constexpr, BLOCK: tl.constexpr,
+    parameter, exp_avg, exp_avg_sq, last, stamp, turn, taken, coefficients, corrections, rate, pull, ids,
+    rows, m_rows, v_rows, grad, grad_scale, found_inf, D: tl.constexpr, CORRECTED: tl.constexpr,
+    LAZY: tl.constexpr, PULLED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Adam from the leaders' gathered rows into the table; the first program writes the step down.
 
@@ -161,6 +179,8 @@ def update_kernel(
             p = tl.load(rows + i * D + column, mask=inside, other=0.0)
             m = tl.load(m_rows + moments * D + column, mask=inside, other=0.0)
             v = tl.load(v_rows + moments * D + column, mask=inside, other=0.0)
+            if PULLED:
+                g += pulled(p, pull)
             p, m, v = adam_step(p, m, v, g, size, scale)
             tl.store(parameter + at, p, mask=inside)
             tl.store(exp_avg + at, m, mask=inside)
@@ -170,8 +190,8 @@ def update_kernel(
 
 @kernel
 def settle_kernel(
-    parameter, exp_avg, exp_avg_sq, last, turn, taken, coefficients,
-    D: tl.constexpr, BLOCK: tl.constexpr,
+    parameter, exp_avg, exp_avg_sq, last, turn, taken, coefficients, pull,
+    D: tl.constexpr, PULLED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Brings a row up to date, after the turn's step."""
     row = tl.program_id(0).to(tl.int64)
@@ -185,7 +205,7 @@ def settle_kernel(
             p = tl.load(parameter + at, mask=inside, other=0.0)
             m = tl.load(exp_avg + at, mask=inside, other=0.0)
             v = tl.load(exp_avg_sq + at, mask=inside, other=0.0)
-            p, m, v = caught_up(p, m, v, coefficient, steps)
+            p, m, v = caught_up(p, m, v, pull, coefficient, steps, PULLED)
             tl.store(parameter + at, p, mask=inside)
             tl.store(exp_avg + at, m, mask=inside)
             tl.store(exp_avg_sq + at, v, mask=inside)

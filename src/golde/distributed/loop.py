@@ -1,0 +1,194 @@
+"""A run of several processes: the same run, of which each has a range of the entities.
+
+The first process writes what is written once, and the log; in all else they do the same at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from golde.config import Config
+from golde.data.graph import KnowledgeGraph
+from golde.data.known import KnownFacts
+from golde.distributed import checkpoint
+from golde.distributed.facts import FactShare
+from golde.distributed.model_file import write_model
+from golde.distributed.ranking import rank_sharded
+from golde.distributed.sampling import ShardSampler
+from golde.distributed.update import BIASES, ShardedUpdate
+from golde.distributed.world import World
+from golde.evaluation.evaluate import in_words
+from golde.evaluation.ranking import Ranks, both_sides
+from golde.models import Model, build
+from golde.runs import RunFolder
+from golde.runs.environment import environment
+from golde.training.defaults import resolve
+from golde.training.loop import Training, Watcher, open_folder, pick_device
+from golde.training.update import Steps
+
+
+def train_sharded(
+    graph: KnowledgeGraph,
+    out: str | Path,
+    config: Config,
+    world: World,
+    *,
+    device: str = "auto",
+    resume: bool = False,
+    watch: Watcher = lambda report: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> RunFolder:
+    """``golde.training.train`` by all processes of a world, each of which calls it."""
+    place, folder = pick_device(device), RunFolder(out)
+    config = resolve(config, graph)
+    sizes = len(graph.entities), len(graph.relations)
+    rows = world.share(sizes[0])
+    model = build(config.model, *sizes, seed=config.training.seed, rows=rows)
+    here = environment(place) | {"compiled": False, "processes": world.size}
+    with ExitStack() as stack:
+        if world.rank == 0:
+            stack.enter_context(folder.alone())
+            graph = open_folder(folder, graph, config, here, resume)
+        world.collect(torch.zeros(()))
+        graph = folder.graph()
+        if not folder.about().get("finished"):
+            ShardedTraining(folder, graph, config, model, place, watch, should_stop, world).run()
+        world.collect(torch.zeros(()))
+    return folder
+
+
+class ShardedTraining(Training):
+    """One run under way, as one of the processes sees it."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        graph: KnowledgeGraph,
+        config: Config,
+        model: Model,
+        device: torch.device,
+        watch: Watcher,
+        should_stop: Callable[[], bool],
+        world: World,
+    ) -> None:
+        self.world, self.leads = world, world.rank == 0
+        self.sizes = len(graph.entities), len(graph.relations)
+        self.rows = world.share(self.sizes[0])
+        every = torch.cat((graph.train, graph.valid, graph.test))
+        entity, direction, answer = FactShare.of(every, *self.sizes, world).facts.to(device)
+        self.filters = KnownFacts.of_queries(entity, direction, answer, *self.sizes)
+        super().__init__(folder, graph, config, model, device, watch, should_stop)
+
+    def _make_update(self, capture: bool) -> Steps:
+        settings = self.config
+        assert settings.batch_size is not None
+        assert settings.negatives is not None
+        sampler = ShardSampler(
+            FactShare.of(self.graph.train, *self.sizes, self.world),
+            *self.sizes,
+            self.world,
+            batch_size=settings.batch_size,
+            negatives=settings.negatives,
+            answers=settings.answers_as_negatives,
+            subsampling=settings.subsampling,
+            seed=settings.seed,
+            device=self.device,
+        )
+        return ShardedUpdate(self.model, sampler, settings, self.world)
+
+    def _agreed(self, stops: bool, saves: bool, logs: bool) -> tuple[bool, bool]:
+        """Asked where all look up from their work anyway: if one wants to stop or save, all do."""
+        if not logs:
+            return False, False
+        wishes = self.world.add_up(torch.tensor([stops, saves], dtype=torch.int64))
+        return bool(wishes[0]), bool(wishes[1])
+
+    def _rank_valid(self) -> Ranks:
+        return rank_sharded(
+            self.model,
+            *both_sides(self.valid.to(self.device), self.sizes[1]),
+            self.filters,
+            self.world,
+            entities=self.sizes[0],
+            name=lambda *ids: in_words(self.graph, *ids),
+        )
+
+    def _rehearse(self) -> None:
+        """Kernels are compiled by each process for itself."""
+
+    def _report(self, loss: float, rate: float, validated: bool) -> None:
+        if self.leads:
+            super()._report(loss, rate, validated)
+
+    def _trim_log(self) -> None:
+        if self.leads:
+            super()._trim_log()
+
+    def _damaged(self) -> str | None:
+        """The same answer in all processes, whoever has the damage."""
+        names = [name for name, _ in self.model.named_parameters()]
+        found = super()._damaged()
+        at = torch.tensor(0 if found is None else 1 + names.index(found))
+        worst = int(self.world.collect(at).amax())
+        return names[worst - 1] if worst else None
+
+    def _store_checkpoint(self) -> None:
+        tensors = {f"model/{name}": t for name, t in self.model.state_dict().items()}
+        for parameter, state in self.update.state().items():
+            tensors |= {f"optimiser/{parameter}/{key}": value for key, value in state.items()}
+        tensors |= {f"best/{name}": value for name, value in (self.best or {}).items()}
+        owned = {name: tensor for name, tensor in tensors.items() if _is_owned(name)}
+        shared = {name: tensor for name, tensor in tensors.items() if not _is_owned(name)}
+        checkpoint.save(
+            self.folder.path, owned, shared, self.rows, self.progress, self.digest, self.world
+        )
+
+    def _load_checkpoint(self) -> None:
+        if not (self.folder.path / checkpoint.INDEX).is_file():
+            return
+        progress, owned, shared = checkpoint.load(
+            self.folder.path, self.rows, self.digest, self.config.steps
+        )
+        tensors = owned | shared
+        self.progress = progress
+        self.model.load_state_dict(_under("model/", tensors))
+        states = {
+            name: _under(f"optimiser/{name}/", tensors) for name, _ in self.model.named_parameters()
+        }
+        self.update.load({name: state for name, state in states.items() if state})
+        self.best = _under("best/", tensors) or None
+
+    def _store_model(self) -> None:
+        write_model(self.folder, self.model, self.sizes[0], self.world)
+
+    def _store_figures(self) -> None:
+        if not len(self.valid):
+            return
+        if self.leads:
+            super()._store_figures()
+        else:
+            self._rank_valid()
+
+    def _store_end(self) -> None:
+        if self.leads:
+            super()._store_end()
+            (self.folder.path / checkpoint.INDEX).unlink(missing_ok=True)
+            checkpoint.drop_others(self.folder.path)
+
+
+def _is_owned(name: str) -> bool:
+    """Whether a tensor of a checkpoint has a row for each entity."""
+    return name.split("/")[1] in ("entity", *BIASES)
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): value
+        for name, value in tensors.items()
+        if name.startswith(prefix)
+    }

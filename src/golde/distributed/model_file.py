@@ -1,0 +1,78 @@
+"""The parameters of all processes as one file, written as the rows come in.
+
+What was trained by many is then a run like any other. The first process writes; it never holds more than a
+portion of the table. The layout is that of safetensors: the length of a header, the header, then the numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import torch
+from torch import Tensor
+
+from golde.distributed.update import BIASES
+from golde.distributed.world import World
+from golde.models import Model
+from golde.runs import RunFolder
+from golde.runs.atomic import replacing
+
+PORTION = 1 << 24
+"""Bytes that are sent at once."""
+
+_TYPES = {torch.float32: "F32", torch.float64: "F64"}
+
+
+def write_model(folder: RunFolder, model: Model, entities: int, world: World) -> None:
+    """Write ``model.safetensors``; every process gives its rows."""
+    tensors = {name: tensor.detach() for name, tensor in sorted(model.state_dict().items())}
+    if world.rank:
+        for _ in _portions(tensors, entities, world):
+            pass
+        return
+    with replacing(folder.path / "model.safetensors") as new, new.open("wb") as file:
+        _write_header(file, tensors, entities)
+        for portion in _portions(tensors, entities, world):
+            file.write(portion.cpu().numpy().tobytes())
+
+
+def _portions(tensors: dict[str, Tensor], entities: int, world: World) -> Iterator[Tensor]:
+    """All numbers in order; what one process owns is told to the others portion by portion."""
+    owned = world.share(entities)
+    for name, tensor in tensors.items():
+        if not _is_owned(name):
+            yield tensor
+            continue
+        few = max(1, PORTION // (tensor.element_size() * max(1, tensor.shape[1:].numel())))
+        for start in range(0, entities, few):
+            stop = min(start + few, entities)
+            portion = tensor.new_zeros(stop - start, *tensor.shape[1:])
+            begin, end = max(start, owned.start), min(stop, owned.stop)
+            if begin < end:
+                portion[begin - start : end - start] = tensor[
+                    begin - owned.start : end - owned.start
+                ]
+            yield world.add_up(portion)
+
+
+def _write_header(file: BinaryIO, tensors: dict[str, Tensor], entities: int) -> None:
+    header: dict[str, object] = {"__metadata__": {"json": "{}"}}
+    at = 0
+    for name, tensor in tensors.items():
+        shape = [entities, *tensor.shape[1:]] if _is_owned(name) else list(tensor.shape)
+        size = tensor.element_size() * torch.Size(shape).numel()
+        header[name] = {
+            "dtype": _TYPES[tensor.dtype],
+            "shape": shape,
+            "data_offsets": [at, at + size],
+        }
+        at += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+
+
+def _is_owned(name: str) -> bool:
+    return name in ("entity", *BIASES)

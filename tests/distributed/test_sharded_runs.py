@@ -1,0 +1,127 @@
+"""A run of several processes ends as that of one, and goes on with another number of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from golde.config import Config
+from golde.distributed.loop import train_sharded
+from golde.distributed.world import World
+from golde.errors import RunError
+from golde.evaluation.evaluate import rank_triples
+from golde.runs import RunFolder
+from golde.training import StoppedError
+from golde.training.loop import DivergedError
+from threads import together
+from tiny import quick, ring
+
+CONFIG = quick({"bias": True}, precision="float64", log_every=1, checkpoint_seconds=0)
+
+
+def run(folder: Path, size: int, config: Config = CONFIG, **options: Any) -> RunFolder:
+    return together(
+        size,
+        lambda world: train_sharded(ring(), folder, config, world, device="cpu", **options),
+    )[0]
+
+
+def stopper(after: int) -> Callable[[], bool]:
+    """True once it was asked so often."""
+    left = [after]
+
+    def stops() -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    return stops
+
+
+def parameters(folder: RunFolder) -> dict[str, torch.Tensor]:
+    return dict(folder.load_model().state_dict())
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return run(tmp_path_factory.mktemp("runs") / "alone", 1)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_run_ends_as_that_of_one_process(size: int, alone: RunFolder, tmp_path: Path) -> None:
+    found = run(tmp_path / "run", size)
+    torch.testing.assert_close(parameters(found), parameters(alone), rtol=1e-9, atol=1e-9)
+    assert found.about()["validation"] == alone.about()["validation"]
+    assert found.metrics().keys() == alone.metrics().keys()
+    files = {path.name for path in found.path.iterdir()}
+    assert files == {path.name for path in alone.path.iterdir()}
+    assert not any(name.startswith("checkpoint") for name in files)
+    ranks = rank_triples(found.load_model().scorer(), ring(), ring().valid)
+    assert ranks.realistic.reciprocal().mean() == pytest.approx(
+        max(check["mrr"] for check in found.about()["validation"])
+    )
+
+
+@pytest.mark.parametrize(("before", "after"), [(4, 2), (1, 3), (3, 1)])
+def test_a_run_goes_on_with_another_number_of_processes(
+    before: int, after: int, alone: RunFolder, tmp_path: Path
+) -> None:
+    with pytest.raises(StoppedError):
+        run(tmp_path / "run", before, should_stop=stopper(5 * before))
+    kept = sorted(path.name for path in tmp_path.glob("run/checkpoint-*/*"))
+    assert len(kept) == before + 1
+    found = run(tmp_path / "run", after, resume=True)
+    torch.testing.assert_close(parameters(found), parameters(alone), rtol=1e-9, atol=1e-9)
+    steps = [entry["step"] for entry in found.about()["validation"]]
+    assert steps == [4, 8, 12]
+
+
+def test_until_the_index_is_written_the_checkpoint_before_counts(
+    alone: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if all were killed between the files of a checkpoint and its index."""
+    with pytest.raises(StoppedError):
+        run(tmp_path / "run", 2, should_stop=stopper(8))
+    [newest] = tmp_path.glob("run/checkpoint-*")
+    torn = newest.with_name("checkpoint-7")
+    torn.mkdir()
+    (torn / "shared.safetensors").write_bytes(b"half")
+    found = run(tmp_path / "run", 2, resume=True)
+    torch.testing.assert_close(parameters(found), parameters(alone), rtol=1e-9, atol=1e-9)
+    assert not torn.exists()
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        run(tmp_path / "run", 2, should_stop=stopper(8))
+    [rows, *_] = tmp_path.glob("run/checkpoint-*/rows-*")
+    rows.write_bytes(rows.read_bytes()[:100])
+    with pytest.raises(
+        RunError, match=r"rows-\d+-\d+\.safetensors: cannot be read.*start from the beginning"
+    ):
+        run(tmp_path / "run", 1, resume=True)
+
+
+def test_damage_of_one_stops_all(tmp_path: Path) -> None:
+    """A parameter of the second process becomes infinite; all say so, and nothing is saved."""
+    from golde.distributed import loop
+
+    class Damaged(loop.ShardedUpdate):
+        def settle(self) -> None:
+            super().settle()
+            if self.world.rank == 1:
+                self.model.entity.data[0] = torch.inf
+
+    def work(world: World) -> str:
+        with pytest.raises(DivergedError) as caught:
+            train_sharded(ring(), tmp_path / "run", config, world, device="cpu")
+        return str(caught.value)
+
+    config = quick(validate_every=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "ShardedUpdate", Damaged)
+        assert all("entity is no longer finite" in words for words in together(2, work))
+    assert not (tmp_path / "run" / "model.safetensors").exists()
