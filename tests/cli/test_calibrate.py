@@ -196,3 +196,12 @@ def test_a_damaged_calibration_is_named_and_not_used(
     assert "note: no probabilities: " in shown.stderr
     assert named in shown.stderr
     assert "calibrate the run again" in shown.stderr
+    assert golde("show", copy).exit_code == 0
+
+
+def test_a_calibration_without_its_facts_is_shown_as_none(golde: Golde, copy: Path) -> None:
+    golde("calibrate", copy)
+    damaged(copy / "calibration.json", "facts", {"next": "many"})
+    shown = golde("show", copy)
+    assert shown.exit_code == 0, shown.exception
+    assert "cannot be used" in shown.stdout

@@ -96,12 +96,13 @@ def _calibration(folder: RunFolder) -> tuple[dict[str, Any] | None, str]:
 
     try:
         found = folder.calibration()
+        words = "no" if found is None else calibration_words(found)
     except RunError:
         return None, "no: what calibration.json holds cannot be used; calibrate again"
     if found is None:
-        return None, "no"
+        return None, words
     kept = {key: found.get(key) for key in ("method", "prior", "facts", "negatives")}
-    return kept, calibration_words(found)
+    return kept, words
 
 
 def _machine(found: dict[str, Any]) -> str:

@@ -74,8 +74,11 @@ def refresh_card(folder: RunFolder) -> None:
 
 def calibration_words(found: Mapping[str, Any]) -> str:
     """How the probabilities of a run were fitted: what ``calibration.json`` says of it."""
-    facts = sum(found["facts"].values())
-    return f"{found['method']}, prior {found['prior']:g}, on {facts:,} validation facts"
+    try:
+        facts = sum(found["facts"].values())
+        return f"{found['method']}, prior {found['prior']:g}, on {facts:,} validation facts"
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise RunError("calibration.json: does not hold a calibration; calibrate again") from None
 
 
 def _card(
@@ -175,12 +178,13 @@ def _figures(folder: RunFolder, metrics: Mapping[str, Any]) -> str:
 def _probabilities(folder: RunFolder) -> str:
     try:
         found = folder.calibration()
+        words = "" if found is None else calibration_words(found)
     except RunError:  # of other parameters, or not to be read: then answers have none
         found = None
     if found is None:
         return "Not calibrated: its answers have scores and no probabilities until `golde calibrate RUN`."
     return (
-        f"Calibrated ({calibration_words(found)}): a probability is that of a claim which was, before its "
+        f"Calibrated ({words}): a probability is that of a claim which was, before its "
         "score was seen, a fact with the chance `prior`."
     )
 
