@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -14,6 +15,7 @@ import typer
 from golde.cli import options
 from golde.cli.output import bar, console, note, say_points
 from golde.errors import GoldeError
+from golde.progress import silent
 from golde.words import duration
 
 if TYPE_CHECKING:
@@ -61,19 +63,31 @@ def train(
     threads: Annotated[
         int | None, typer.Option(min=1, max=1024, help="CPU threads; unset: one a core.")
     ] = None,
+    devices: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1024,
+            metavar="N",
+            help="Spread training over N processes of this machine, one a GPU if there are any.",
+        ),
+    ] = None,
     track: Annotated[
         bool,
         typer.Option("--track", help="Write TensorBoard files into the run folder (extra: track)."),
     ] = False,
 ) -> None:
     """Train a model on a graph."""
+    from golde.distributed import launch
     from golde.runs import RunFolder
     from golde.training.loop import StoppedError
-    from golde.training.loop import train as run_training
     from golde.training.tracking import summary_writer, tracking
 
+    if devices is not None:
+        raise typer.Exit(launch.run_on(devices, _without_devices(sys.argv[1:])))
     if track:
         summary_writer()  # before a large graph is read, should it be missing
+    resume, leads = resume or launch.was_restarted(), launch.leads()
     started = RunFolder(out).exists()
     stored = RunFolder(out).config() if resume and started else None
     settings = _settings(config, preset, numbers, set_ or [], stored)
@@ -82,11 +96,11 @@ def train(
 
         torch.set_num_threads(threads)
     if source is not None:
-        graph = read_graph(source, data_dir, columns, valid, test)
+        graph = read_graph(source, data_dir, columns, valid, test, quiet=not leads)
     elif resume and started:
         graph = RunFolder(out).graph()
     elif settings.graph is not None:
-        graph = read_graph(settings.graph, data_dir, columns, valid, test)
+        graph = read_graph(settings.graph, data_dir, columns, valid, test, quiet=not leads)
     else:
         raise GoldeError("name the graph to train on: golde train NAME|PATH --out RUN")
     try:
@@ -95,7 +109,7 @@ def train(
             tracking(out, shown) if track else nullcontext(shown) as watch,
             stopping() as should_stop,
         ):
-            folder = run_training(
+            folder = _trained(
                 graph,
                 out,
                 settings,
@@ -105,9 +119,33 @@ def train(
                 should_stop=should_stop,
             )
     except StoppedError as stopped:
-        stop_message(stopped, out)
+        if leads:
+            stop_message(stopped, out)
         raise typer.Exit(130) from None
-    say_points([*outcome(folder), ("next", _next_command(folder))])
+    if leads:
+        say_points([*outcome(folder), ("next", _next_command(folder))])
+
+
+def _trained(graph: KnowledgeGraph, out: Path, settings: Config, **options: Any) -> RunFolder:
+    """The run, trained by this process or by all that were started with it."""
+    from golde.distributed import launch
+    from golde.training import train
+
+    if not launch.is_one_of_several():
+        return train(graph, out, settings, **options)
+    from golde.distributed.loop import train_sharded
+
+    with launch.joined(options["device"]) as world:
+        return train_sharded(graph, out, settings, world, **options)
+
+
+def _without_devices(arguments: list[str]) -> list[str]:
+    """What each of several processes is started with."""
+    kept = [given for given in arguments if not given.startswith("--devices=")]
+    if "--devices" in kept:
+        at = kept.index("--devices")
+        del kept[at : at + 2]
+    return kept
 
 
 def stop_message(stopped: Exception, out: Path) -> None:
@@ -121,12 +159,14 @@ def read_graph(
     columns: str | None = None,
     valid: str = options.HELD_OUT,
     test: str = options.HELD_OUT,
+    *,
+    quiet: bool = False,
 ) -> KnowledgeGraph:
-    """A graph, and on stderr what was noticed while reading it."""
+    """A graph, and on stderr, unless ``quiet``, what was noticed while reading it."""
     held_out = options.parse_size(valid), options.parse_size(test)
     from golde.data.loading import load_graph
 
-    with bar("reading") as progress:
+    with nullcontext(silent) if quiet else bar("reading") as progress:
         graph = load_graph(
             source,
             data_dir=data_dir,
@@ -135,8 +175,9 @@ def read_graph(
             test=held_out[1],
             progress=progress,
         )
-    for line in graph.notes:
-        note(f"note: {line}")
+    if not quiet:
+        for line in graph.notes:
+            note(f"note: {line}")
     return graph
 
 

@@ -17,6 +17,7 @@ from golde.data.graph import KnowledgeGraph
 from golde.data.known import KnownFacts
 from golde.distributed import checkpoint
 from golde.distributed.facts import FactShare
+from golde.distributed.launch import refuse_differences
 from golde.distributed.model_file import write_model
 from golde.distributed.ranking import rank_sharded
 from golde.distributed.sampling import ShardSampler
@@ -46,10 +47,12 @@ def train_sharded(
     """``golde.training.train`` by all processes of a world, each of which calls it."""
     place, folder = pick_device(device), RunFolder(out)
     config = resolve(config, graph)
+    here = environment(place) | {"compiled": False, "processes": world.size}
+    same = {"version of GoldE": here["golde"], "version of PyTorch": here["torch"]}
+    refuse_differences(world, {**same, "configuration": config.to_toml(), "graph": graph.digest})
     sizes = len(graph.entities), len(graph.relations)
     rows = world.share(sizes[0])
     model = build(config.model, *sizes, seed=config.training.seed, rows=rows)
-    here = environment(place) | {"compiled": False, "processes": world.size}
     with ExitStack() as stack:
         if world.rank == 0:
             stack.enter_context(folder.alone())

@@ -1,0 +1,88 @@
+"""How processes find each other: started by ``torchrun``, or by ``golde train --devices N``, which starts it.
+
+Each of them is told in its environment who it is, how many there are and where to meet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from golde.distributed.world import Processes, World
+from golde.errors import GoldeError
+
+PATIENCE = timedelta(minutes=10)
+"""How long processes wait for one that does not answer before they give up."""
+
+RESTARTS = 3
+"""How often the processes of one machine are started again after one was lost."""
+
+
+def is_one_of_several() -> bool:
+    """Whether this process was started as one of several."""
+    return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
+
+
+def leads() -> bool:
+    """Whether this process is the first of several, or alone: the one that talks to people."""
+    return not is_one_of_several() or os.environ["RANK"] == "0"
+
+
+def was_restarted() -> bool:
+    """Whether it takes the place of one that was lost."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+@contextmanager
+def joined(device: str) -> Iterator[World]:
+    """The world of all processes, met for as long as it lasts: on GPUs by NCCL, else by Gloo."""
+    on_gpus = device == "cuda" or (device == "auto" and torch.cuda.is_available())
+    if on_gpus:
+        own, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+        if own >= there:
+            raise GoldeError(
+                f"{own + 1} processes on a machine with {there} GPUs; start one a GPU, or use --device cpu"
+            )
+        torch.cuda.set_device(own)
+    try:
+        dist.init_process_group("nccl" if on_gpus else "gloo", timeout=PATIENCE)
+    except (RuntimeError, ValueError) as error:  # an address that is taken, or nobody there
+        raise GoldeError(
+            f"the processes did not find each other at {os.environ['MASTER_ADDR']}:"
+            f"{os.environ['MASTER_PORT']}: {error}; check address and port, and that all were started"
+        ) from None
+    try:
+        yield Processes()
+    finally:
+        dist.destroy_process_group()
+
+
+def refuse_differences(world: World, facts: Mapping[str, str]) -> None:
+    """An error in every process unless all of them know the same under every name."""
+    digests = [hashlib.sha256(value.encode()).digest()[:8] for value in facts.values()]
+    mine = torch.tensor([int.from_bytes(digest, "little", signed=True) for digest in digests])
+    told = world.collect(mine)
+    for name, column in zip(facts, told.T, strict=True):
+        others = (column != column[0]).nonzero().flatten().tolist()
+        if others:
+            raise GoldeError(
+                f"process {others[0]} has another {name} than process 0; start all of them with the same"
+            )
+
+
+def run_on(devices: int, command: Sequence[str]) -> int:
+    """``golde`` with a command as so many processes of this machine; how it ended.
+
+    Those that are left when one is lost are started again, and go on from the last checkpoint.
+    """
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    sizes = [f"--nproc-per-node={devices}", f"--max-restarts={RESTARTS}"]
+    return subprocess.call([*launcher, *sizes, "-m", "golde", *command])

@@ -1,0 +1,81 @@
+"""Real processes, on loopback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import golde
+from golde.distributed.launch import refuse_differences
+from golde.distributed.world import World
+from golde.errors import GoldeError
+from golde.runs import RunFolder
+from threads import together
+
+SCRIPT = """
+import torch, torch.distributed as dist
+from golde.distributed.world import Processes
+dist.init_process_group("gloo", init_method="file://{store}", rank={rank}, world_size=2)
+world = Processes()
+rows = torch.tensor([[1.0 + world.rank, 2.0]])
+print(world.rank, world.size, list(world.share(5)), world.add_up(rows.clone()).tolist(),
+      world.collect(rows[0]).tolist(), world.sent)
+dist.destroy_process_group()
+"""
+
+
+def test_two_processes_add_up_and_collect(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(golde.__file__).parents[1])}
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT.format(store=tmp_path / "store", rank=rank)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    found = [worker.communicate(timeout=120)[0].strip() for worker in workers]
+    told = "[[3.0, 4.0]] [[1.0, 2.0], [2.0, 2.0]] 16"
+    assert found == [f"0 2 [0, 1] {told}", f"1 2 [2, 3, 4] {told}"]
+
+
+def test_train_spreads_over_processes_of_this_machine(tmp_path: Path) -> None:
+    """What is said is said once, and the run is one like any other."""
+    facts = "".join(f"e{i}\tnext\te{(i + 1) % 30}\n" for i in range(30))
+    (tmp_path / "ring.tsv").write_text(facts)
+    command = ["train", "ring.tsv", "--out", "run", "--devices", "2", "--device", "cpu"]
+    settings = ["model.signature=P2x2", "training.steps=20", "training.patience=99"]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "golde",
+            *command,
+            *(word for s in settings for word in ("--set", s)),
+        ],
+        cwd=tmp_path,
+        env=os.environ
+        | {"PYTHONPATH": str(Path(golde.__file__).parents[1]), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("trained ") == 1
+    about = RunFolder(tmp_path / "run").about()
+    assert (about["steps"], about["environment"]["processes"]) == (20, 2)
+    assert RunFolder(tmp_path / "run").load_model().entity.shape == (30, 4)
+
+
+def test_processes_that_know_different_things_say_so() -> None:
+    def work(world: World) -> None:
+        version = "2.13" if world.rank == 2 else "2.11"
+        refuse_differences(world, {"graph": "same", "version of PyTorch": version})
+
+    with pytest.raises(GoldeError, match="process 2 has another version of PyTorch than process 0"):
+        together(3, work)
