@@ -1,0 +1,90 @@
+"""A process that is killed costs the steps since the last checkpoint, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import golde
+from golde.runs import RunFolder
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
+]
+
+SETTINGS = (
+    "model.signature=P2x2",
+    "training.steps=400",
+    "training.patience=999",
+    "training.log_every=5",
+    "training.checkpoint_seconds=0",
+    "training.precision=float64",
+)
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": str(Path(golde.__file__).parents[1]),
+    "OMP_NUM_THREADS": "1",
+}
+
+
+def started(folder: Path, out: str) -> subprocess.Popen[str]:
+    facts = "".join(f"e{i}\tnext\te{(i + 1) % 30}\n" for i in range(30))
+    (folder / "ring.tsv").write_text(facts)
+    words = [word for setting in SETTINGS for word in ("--set", setting)]
+    command = ["train", "ring.tsv", "--out", out, "--devices", "2", "--device", "cpu", *words]
+    return subprocess.Popen(
+        [sys.executable, "-m", "golde", *command],
+        cwd=folder,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def workers(folder: Path, out: str) -> list[int]:
+    """The processes that train there."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            words = (process / "cmdline").read_text().split("\0")
+            at_work = (process / "cwd").resolve() == folder.resolve()
+            told = (process / "environ").read_text()
+        except (OSError, ValueError):
+            continue
+        if process.name.isdigit() and at_work and out in words and "\0RANK=" in told:
+            found.append(int(process.name))
+    return found
+
+
+def step_of(run: Path) -> int:
+    """Of the newest checkpoint."""
+    steps = [int(path.name.removeprefix("checkpoint-")) for path in run.glob("checkpoint-*")]
+    return max(steps, default=0)
+
+
+def test_a_run_whose_processes_are_killed_ends_as_if_they_were_not(tmp_path: Path) -> None:
+    whole = started(tmp_path, "whole")
+    words, _ = whole.communicate(timeout=300)
+    assert whole.returncode == 0, words
+
+    run = started(tmp_path, "run")
+    for kill in (0, 1):
+        reached, deadline = step_of(tmp_path / "run"), time.monotonic() + 120
+        while step_of(tmp_path / "run") < reached + 20 or len(workers(tmp_path, "run")) < 2:
+            assert run.poll() is None, run.communicate()[0]
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.kill(workers(tmp_path, "run")[kill], signal.SIGKILL)
+    words, _ = run.communicate(timeout=300)
+    assert run.returncode == 0, words
+
+    found, expected = RunFolder(tmp_path / "run").about(), RunFolder(tmp_path / "whole").about()
+    assert found["validation"] == expected["validation"]
+    assert not list((tmp_path / "run").glob("checkpoint*"))
