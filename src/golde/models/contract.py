@@ -298,6 +298,8 @@ def uniform_rows(
     The others are drawn too, a few at a time, and forgotten.
     """
     found = torch.empty(len(rows), numbers)
+    if found.is_meta:  # only its size is asked for
+        return found
     few = max(1, DRAWN_AT_ONCE // numbers)
     for begin, end, kept in (
         (0, rows.start, False),
