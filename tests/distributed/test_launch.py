@@ -16,6 +16,10 @@ from golde.errors import GoldeError
 from golde.runs import RunFolder
 from threads import together
 
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": str(Path(golde.__file__).parents[1]),
+    "OMP_NUM_THREADS": "1",
+}
 SCRIPT = """
 import torch, torch.distributed as dist
 from golde.distributed.world import Processes
@@ -29,11 +33,10 @@ dist.destroy_process_group()
 
 
 def test_two_processes_add_up_and_collect(tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(Path(golde.__file__).parents[1])}
     workers = [
         subprocess.Popen(
             [sys.executable, "-c", SCRIPT.format(store=tmp_path / "store", rank=rank)],
-            env=environment,
+            env=ENVIRONMENT,
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -59,8 +62,7 @@ def test_train_spreads_over_processes_of_this_machine(tmp_path: Path) -> None:
             *(word for s in settings for word in ("--set", s)),
         ],
         cwd=tmp_path,
-        env=os.environ
-        | {"PYTHONPATH": str(Path(golde.__file__).parents[1]), "OMP_NUM_THREADS": "1"},
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=300,
@@ -70,6 +72,21 @@ def test_train_spreads_over_processes_of_this_machine(tmp_path: Path) -> None:
     about = RunFolder(tmp_path / "run").about()
     assert (about["steps"], about["environment"]["processes"]) == (20, 2)
     assert RunFolder(tmp_path / "run").load_model().entity.shape == (30, 4)
+
+
+def test_a_mistake_is_told_once_and_nothing_is_tried_again(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "golde", "train", "none.tsv", "--out", "run", "--devices=2"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("none.tsv: cannot be read") == 1
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_processes_that_know_different_things_say_so() -> None:

@@ -85,45 +85,47 @@ def train(
 
     if devices is not None:
         raise typer.Exit(launch.run_on(devices, _without_devices(sys.argv[1:])))
-    if track:
-        summary_writer()  # before a large graph is read, should it be missing
-    resume, leads = resume or launch.was_restarted(), launch.leads()
-    started = RunFolder(out).exists()
-    stored = RunFolder(out).config() if resume and started else None
-    settings = _settings(config, preset, numbers, set_ or [], stored)
-    if threads is not None:
-        import torch
+    with launch.telling():
+        if track:
+            summary_writer()  # before a large graph is read, should it be missing
+        resume, leads = resume or launch.was_restarted(), launch.leads()
+        track = track and leads
+        started = RunFolder(out).exists()
+        stored = RunFolder(out).config() if resume and started else None
+        settings = _settings(config, preset, numbers, set_ or [], stored)
+        if threads is not None:
+            import torch
 
-        torch.set_num_threads(threads)
-    if source is not None:
-        graph = read_graph(source, data_dir, columns, valid, test, quiet=not leads)
-    elif resume and started:
-        graph = RunFolder(out).graph()
-    elif settings.graph is not None:
-        graph = read_graph(settings.graph, data_dir, columns, valid, test, quiet=not leads)
-    else:
-        raise GoldeError("name the graph to train on: golde train NAME|PATH --out RUN")
-    try:
-        with (
-            watching() as shown,
-            tracking(out, shown) if track else nullcontext(shown) as watch,
-            stopping() as should_stop,
-        ):
-            folder = _trained(
-                graph,
-                out,
-                settings,
-                device=device.value,
-                resume=resume,
-                watch=watch,
-                should_stop=should_stop,
-            )
-    except StoppedError as stopped:
+            torch.set_num_threads(threads)
+        if source is not None:
+            graph = read_graph(source, data_dir, columns, valid, test, quiet=not leads)
+        elif resume and started:
+            graph = RunFolder(out).graph()
+        elif settings.graph is not None:
+            graph = read_graph(settings.graph, data_dir, columns, valid, test, quiet=not leads)
+        else:
+            raise GoldeError("name the graph to train on: golde train NAME|PATH --out RUN")
+        try:
+            with (
+                watching() as shown,
+                tracking(out, shown) if track else nullcontext(shown) as watch,
+                stopping() as should_stop,
+            ):
+                folder = _trained(
+                    graph,
+                    out,
+                    settings,
+                    device=device.value,
+                    resume=resume,
+                    watch=watch,
+                    should_stop=should_stop,
+                )
+        except StoppedError as stopped:
+            if leads:
+                stop_message(stopped, out)
+            raise typer.Exit(130) from None
         if leads:
-            stop_message(stopped, out)
-        raise typer.Exit(130) from None
-    if leads:
-        say_points([*outcome(folder), ("next", _next_command(folder))])
+            say_points([*outcome(folder), ("next", _next_command(folder))])
 
 
 def _trained(graph: KnowledgeGraph, out: Path, settings: Config, **options: Any) -> RunFolder:

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 import torch.distributed as dist
@@ -21,6 +23,9 @@ from golde.errors import GoldeError
 
 PATIENCE = timedelta(minutes=10)
 """How long processes wait for one that does not answer before they give up."""
+
+TOLD = "GOLDE_TOLD"
+"""Names the folder in which processes tell what went wrong to the one that started them."""
 
 RESTARTS = 3
 """How often the processes of one machine are started again after one was lost."""
@@ -78,11 +83,39 @@ def refuse_differences(world: World, facts: Mapping[str, str]) -> None:
             )
 
 
+@contextmanager
+def telling() -> Iterator[None]:
+    """In a process that ``run_on`` started: a mistake is told there, and is no reason to start again."""
+    try:
+        yield
+    except GoldeError as error:
+        if TOLD not in os.environ:
+            raise
+        Path(os.environ[TOLD], os.environ["RANK"]).write_text(str(error), encoding="utf-8")
+        raise SystemExit(0) from None
+
+
 def run_on(devices: int, command: Sequence[str]) -> int:
     """``golde`` with a command as so many processes of this machine; how it ended.
 
-    Those that are left when one is lost are started again, and go on from the last checkpoint.
+    Those that are left when one is lost are started again, and go on from the last checkpoint. A mistake that
+    they found is raised here, once. Ctrl-C asks them to stop and waits for them.
     """
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     sizes = [f"--nproc-per-node={devices}", f"--max-restarts={RESTARTS}"]
-    return subprocess.call([*launcher, *sizes, "-m", "golde", *command])
+    usual = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // devices))}
+    with TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            [*launcher, *sizes, "-m", "golde", *command],
+            env=usual | os.environ | {TOLD: folder},
+            start_new_session=True,  # a terminal's Ctrl-C is for this process alone
+        )
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait()
+            code = 130
+        for told in sorted(Path(folder).iterdir(), key=lambda path: int(path.name)):
+            raise GoldeError(told.read_text(encoding="utf-8"))
+    return code

@@ -29,7 +29,7 @@ from golde.models import Model, build
 from golde.runs import RunFolder
 from golde.runs.environment import environment
 from golde.training.defaults import resolve
-from golde.training.loop import Training, Watcher, open_folder, pick_device
+from golde.training.loop import Training, Watcher, open_folder, pick_device, refuse_empty
 from golde.training.update import Steps
 
 
@@ -45,6 +45,7 @@ def train_sharded(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> RunFolder:
     """``golde.training.train`` by all processes of a world, each of which calls it."""
+    refuse_empty(graph)
     place, folder = pick_device(device), RunFolder(out)
     config = resolve(config, graph)
     here = environment(place) | {"compiled": False, "processes": world.size}

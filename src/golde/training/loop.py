@@ -79,8 +79,7 @@ def train(
     checkpoint, or from the beginning when there is none, and ends where an uninterrupted run ends, bit
     for bit on a CPU. A run that is resumed without a ``config`` keeps the one it was started with.
     """
-    if not len(graph.train):
-        raise GoldeError("the graph has no training facts; nothing can be learned from it")
+    refuse_empty(graph)
     place, folder = pick_device(device), RunFolder(out)
     if config is None and resume and folder.exists():
         config = folder.config()
@@ -101,6 +100,12 @@ def train(
         with enough_memory("a training step"):
             Training(folder, graph, config, model, place, watch, should_stop).run()
     return folder
+
+
+def refuse_empty(graph: KnowledgeGraph) -> None:
+    """An error if there is nothing to learn from."""
+    if not len(graph.train):
+        raise GoldeError("the graph has no training facts; nothing can be learned from it")
 
 
 def pick_device(name: str) -> torch.device:
