@@ -12,10 +12,11 @@ import torch
 from golde.config import Config
 from golde.distributed.loop import train_sharded
 from golde.distributed.world import World
-from golde.errors import RunError
+from golde.errors import GoldeError, RunError
 from golde.evaluation.evaluate import rank_triples
 from golde.runs import RunFolder
-from golde.training import StoppedError
+from golde.runs.atomic import read_tensors, write_tensors
+from golde.training import StoppedError, train
 from golde.training.loop import DivergedError
 from threads import together
 from tiny import quick, ring
@@ -103,6 +104,44 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
         RunError, match=r"rows-\d+-\d+\.safetensors: cannot be read.*start from the beginning"
     ):
         run(tmp_path / "run", 1, resume=True)
+
+
+def test_tensors_that_do_not_fit_are_named(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        run(tmp_path / "run", 2, should_stop=stopper(8))
+    [shared] = tmp_path.glob("run/checkpoint-*/shared.safetensors")
+    tensors, _ = read_tensors(shared)
+    tensors["model/groups.1.b"] = tensors["model/groups.1.b"][:1]
+    write_tensors(shared, tensors)
+    with pytest.raises(RunError, match=r"model/groups\.1\.b is \(1, .* not \(4, .*damaged"):
+        run(tmp_path / "run", 2, resume=True)
+
+
+def test_what_the_first_process_refuses_all_refuse(tmp_path: Path) -> None:
+    """Nobody waits for it: a folder that holds a run, or something else."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("")
+
+    def work(world: World) -> str:
+        with pytest.raises(GoldeError) as caught:
+            train_sharded(ring(), tmp_path / "mine", CONFIG, world, device="cpu")
+        return str(caught.value)
+
+    first, *others = together(3, work)
+    assert "the folder is not empty and holds no run" in first
+    assert others == ["process 0 failed; what it says tells why"] * 2
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+def test_one_process_and_several_do_not_go_on_from_each_other(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        run(tmp_path / "several", 2, should_stop=stopper(8))
+    with pytest.raises(RunError, match="was started with --devices N"):
+        train(ring(), tmp_path / "several", CONFIG, resume=True, device="cpu")
+    with pytest.raises(StoppedError):
+        train(ring(), tmp_path / "one", CONFIG, should_stop=stopper(5), device="cpu")
+    with pytest.raises(RunError, match="was started without --devices"):
+        run(tmp_path / "one", 1, resume=True)
 
 
 def test_damage_of_one_stops_all(tmp_path: Path) -> None:

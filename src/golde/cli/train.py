@@ -122,7 +122,7 @@ def train(
                 )
         except StoppedError as stopped:
             if leads:
-                stop_message(stopped, out)
+                stop_message(stopped, out, launch.processes())
             raise typer.Exit(130) from None
         if leads:
             say_points([*outcome(folder), ("next", _next_command(folder))])
@@ -150,9 +150,10 @@ def _without_devices(arguments: list[str]) -> list[str]:
     return kept
 
 
-def stop_message(stopped: Exception, out: Path) -> None:
-    """That training was interrupted, and how to go on."""
-    note(f"{stopped}; go on with: golde train --resume --out {out}")
+def stop_message(stopped: Exception, out: Path, processes: int = 0) -> None:
+    """That training was interrupted, and how to go on, with so many processes if it had several."""
+    several = f" --devices {processes}" if processes else ""
+    note(f"{stopped}; go on with: golde train --resume --out {out}{several}")
 
 
 def read_graph(

@@ -23,14 +23,11 @@ from torch import Tensor
 from golde.distributed.world import World
 from golde.errors import RunError
 from golde.runs.atomic import read_json, read_tensors, write_json, write_tensors
-from golde.training.checkpoint import Progress, progress_of
-
-INDEX = "checkpoint.json"
-_FIX = "remove it to start from the beginning, or restore it from a copy"
+from golde.training.checkpoint import FIX, Progress, progress_of
 
 
 def save(
-    folder: Path,
+    index: Path,
     owned: dict[str, Tensor],
     shared: dict[str, Tensor],
     rows: range,
@@ -39,7 +36,7 @@ def save(
     world: World,
 ) -> None:
     """Write the tensors of all processes; ``owned`` have one row for each of ``rows``."""
-    place = folder / f"checkpoint-{progress.step}"
+    place = _place(index, progress)
     place.mkdir(exist_ok=True)
     write_tensors(place / _name(rows.start, rows.stop), owned)
     if world.rank == 0:
@@ -47,8 +44,8 @@ def save(
     edges = world.collect(torch.tensor([rows.start, rows.stop])).tolist()  # all have written theirs
     if world.rank == 0:
         content = {"progress": asdict(progress), "digest": digest, "rows": edges}
-        write_json(folder / INDEX, content)
-        drop_others(folder, place.name)
+        write_json(index, content)
+        drop_others(index.parent, place.name)
     world.collect(torch.zeros(()))  # nobody goes on before the index is there
 
 
@@ -60,20 +57,14 @@ def drop_others(folder: Path, kept: str = "") -> None:
 
 
 def load(
-    folder: Path, rows: range, digest: str, steps: int | None
-) -> tuple[Progress, dict[str, Tensor], dict[str, Tensor]]:
+    index: Path, rows: range, digest: str, steps: int | None
+) -> tuple[Progress, dict[str, Tensor]]:
     """Where training stood, the tensors of ``rows`` and those that all have."""
-    index = folder / INDEX
-    content = read_json(index, fix=_FIX)
-    if content.get("digest") != digest:
-        raise RunError(
-            f"{index}: was written for other data, settings or another kind of device; resume as the run "
-            "was started, or start a new run folder"
-        )
-    progress = progress_of(index, content.get("progress"), steps)
-    place = folder / f"checkpoint-{progress.step}"
-    shared, _ = read_tensors(place / "shared.safetensors", fix=_FIX)
-    return progress, _rows(place, _edges(index, content), rows), shared
+    content = read_json(index, fix=FIX)
+    progress = progress_of(index, content, digest, steps)
+    place = _place(index, progress)
+    shared, _ = read_tensors(place / "shared.safetensors", fix=FIX)
+    return progress, _rows(place, _edges(index, content), rows) | shared
 
 
 def _rows(place: Path, edges: list[tuple[int, int]], rows: range) -> dict[str, Tensor]:
@@ -88,15 +79,13 @@ def _rows(place: Path, edges: list[tuple[int, int]], rows: range) -> dict[str, T
             with safe_open(path, "pt") as file:
                 for name in file.keys():  # noqa: SIM118
                     part = file.get_slice(name)
-                    whole = not part.get_shape()
-                    tensor = (
-                        file.get_tensor(name)
-                        if whole
-                        else part[begin - start : max(end, begin) - start]
-                    )
+                    if part.get_shape():
+                        tensor = part[begin - start : max(end, begin) - start]
+                    else:  # a count of steps
+                        tensor = file.get_tensor(name)
                     found.setdefault(name, []).append(tensor)
         except (OSError, SafetensorError) as error:
-            raise RunError(f"{path}: cannot be read: {error}; {_FIX}") from None
+            raise RunError(f"{path}: cannot be read: {error}; {FIX}") from None
     return {
         name: parts[0] if not parts[0].dim() else torch.cat(parts) for name, parts in found.items()
     }
@@ -107,8 +96,12 @@ def _edges(index: Path, content: dict[str, Any]) -> list[tuple[int, int]]:
     edges = [tuple(pair) for pair in content.get("rows") or () if isinstance(pair, list)]
     sound = bool(edges) and all(len(pair) == 2 and {*map(type, pair)} == {int} for pair in edges)
     if not sound or any(before[1] != after[0] for before, after in pairwise([(0, 0), *edges])):
-        raise RunError(f"{index}: does not say whose rows are where: the file is damaged; {_FIX}")
+        raise RunError(f"{index}: does not say whose rows are where: the file is damaged; {FIX}")
     return [(start, stop) for start, stop in edges]
+
+
+def _place(index: Path, progress: Progress) -> Path:
+    return index.with_name(f"checkpoint-{progress.step}")
 
 
 def _name(start: int, stop: int) -> str:

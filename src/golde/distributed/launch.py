@@ -36,14 +36,22 @@ def is_one_of_several() -> bool:
     return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
 
 
+def processes() -> int:
+    """How many were started together; 0 where this one is alone."""
+    return int(os.environ["WORLD_SIZE"]) if is_one_of_several() else 0
+
+
 def leads() -> bool:
     """Whether this process is the first of several, or alone: the one that talks to people."""
     return not is_one_of_several() or os.environ["RANK"] == "0"
 
 
 def was_restarted() -> bool:
-    """Whether it takes the place of one that was lost."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    """Whether ``run_on`` started it in place of one that was lost.
+
+    Others that start processes again do so after a mistake too, such as a folder that holds a run already.
+    """
+    return TOLD in os.environ and int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 @contextmanager

@@ -21,15 +21,23 @@ from golde.distributed.launch import refuse_differences
 from golde.distributed.model_file import write_model
 from golde.distributed.ranking import rank_sharded
 from golde.distributed.sampling import ShardSampler
-from golde.distributed.update import BIASES, ShardedUpdate
+from golde.distributed.update import OWNED, ShardedUpdate
 from golde.distributed.world import World
 from golde.evaluation.evaluate import in_words
 from golde.evaluation.ranking import Ranks, both_sides
 from golde.models import Model, build
 from golde.runs import RunFolder
 from golde.runs.environment import environment
+from golde.training.checkpoint import restore, tensors_of
 from golde.training.defaults import resolve
-from golde.training.loop import Training, Watcher, open_folder, pick_device, refuse_empty
+from golde.training.loop import (
+    Training,
+    Watcher,
+    open_folder,
+    pick_device,
+    refuse_empty,
+    refuse_other_checkpoint,
+)
 from golde.training.update import Steps
 
 
@@ -55,11 +63,13 @@ def train_sharded(
     rows = world.share(sizes[0])
     model = build(config.model, *sizes, seed=config.training.seed, rows=rows)
     with ExitStack() as stack:
-        if world.rank == 0:
-            stack.enter_context(folder.alone())
-            graph = open_folder(folder, graph, config, here, resume)
-        world.collect(torch.zeros(()))
-        graph = folder.graph()
+        with world.all_or_none():
+            if world.rank == 0:
+                stack.enter_context(folder.alone())
+                graph = open_folder(folder, graph, config, here, resume)
+        with world.all_or_none():
+            refuse_other_checkpoint(folder.checkpoint, "without --devices")
+            graph = folder.graph()
         if not folder.about().get("finished"):
             ShardedTraining(folder, graph, config, model, place, watch, should_stop, world).run()
         world.collect(torch.zeros(()))
@@ -142,30 +152,30 @@ class ShardedTraining(Training):
         return names[worst - 1] if worst else None
 
     def _store_checkpoint(self) -> None:
-        tensors = {f"model/{name}": t for name, t in self.model.state_dict().items()}
-        for parameter, state in self.update.state().items():
-            tensors |= {f"optimiser/{parameter}/{key}": value for key, value in state.items()}
-        tensors |= {f"best/{name}": value for name, value in (self.best or {}).items()}
-        owned = {name: tensor for name, tensor in tensors.items() if _is_owned(name)}
-        shared = {name: tensor for name, tensor in tensors.items() if not _is_owned(name)}
+        owned: dict[str, Tensor] = {}
+        shared: dict[str, Tensor] = {}
+        for name, tensor in tensors_of(self.model, self.update, self.best).items():
+            of = owned if name.split("/")[1] in OWNED else shared
+            of[name] = tensor
         checkpoint.save(
-            self.folder.path, owned, shared, self.rows, self.progress, self.digest, self.world
+            self.folder.shared_checkpoint,
+            owned,
+            shared,
+            self.rows,
+            self.progress,
+            self.digest,
+            self.world,
         )
 
     def _load_checkpoint(self) -> None:
-        if not (self.folder.path / checkpoint.INDEX).is_file():
+        index = self.folder.shared_checkpoint
+        if not index.is_file():
             return
-        progress, owned, shared = checkpoint.load(
-            self.folder.path, self.rows, self.digest, self.config.steps
-        )
-        tensors = owned | shared
-        self.progress = progress
-        self.model.load_state_dict(_under("model/", tensors))
-        states = {
-            name: _under(f"optimiser/{name}/", tensors) for name, _ in self.model.named_parameters()
-        }
-        self.update.load({name: state for name, state in states.items() if state})
-        self.best = _under("best/", tensors) or None
+        with self.world.all_or_none():
+            self.progress, tensors = checkpoint.load(
+                index, self.rows, self.digest, self.config.steps
+            )
+            self.best = restore(index, tensors, self.progress, self.model, self.update)
 
     def _store_model(self) -> None:
         write_model(self.folder, self.model, self.sizes[0], self.world)
@@ -181,18 +191,5 @@ class ShardedTraining(Training):
     def _store_end(self) -> None:
         if self.leads:
             super()._store_end()
-            (self.folder.path / checkpoint.INDEX).unlink(missing_ok=True)
+            self.folder.shared_checkpoint.unlink(missing_ok=True)
             checkpoint.drop_others(self.folder.path)
-
-
-def _is_owned(name: str) -> bool:
-    """Whether a tensor of a checkpoint has a row for each entity."""
-    return name.split("/")[1] in ("entity", *BIASES)
-
-
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name.removeprefix(prefix): value
-        for name, value in tensors.items()
-        if name.startswith(prefix)
-    }

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import torch
 from torch import Tensor
 
-from golde.distributed.update import BIASES
+from golde.distributed.update import OWNED
 from golde.distributed.world import World
 from golde.models import Model
 from golde.runs import RunFolder
@@ -42,7 +42,7 @@ def _portions(tensors: dict[str, Tensor], entities: int, world: World) -> Iterat
     """All numbers in order; what one process owns is told to the others portion by portion."""
     owned = world.share(entities)
     for name, tensor in tensors.items():
-        if not _is_owned(name):
+        if name not in OWNED:
             yield tensor
             continue
         few = max(1, PORTION // (tensor.element_size() * max(1, tensor.shape[1:].numel())))
@@ -61,7 +61,7 @@ def _write_header(file: BinaryIO, tensors: dict[str, Tensor], entities: int) -> 
     header: dict[str, object] = {"__metadata__": {"json": "{}"}}
     at = 0
     for name, tensor in tensors.items():
-        shape = [entities, *tensor.shape[1:]] if _is_owned(name) else list(tensor.shape)
+        shape = [entities, *tensor.shape[1:]] if name in OWNED else list(tensor.shape)
         size = tensor.element_size() * torch.Size(shape).numel()
         header[name] = {
             "dtype": _TYPES[tensor.dtype],
@@ -72,7 +72,3 @@ def _write_header(file: BinaryIO, tensors: dict[str, Tensor], entities: int) -> 
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     file.write(len(text).to_bytes(8, "little") + text)
-
-
-def _is_owned(name: str) -> bool:
-    return name in ("entity", *BIASES)

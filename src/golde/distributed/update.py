@@ -25,6 +25,9 @@ from golde.training.update import Outcome
 
 BIASES = ("query_bias", "answer_bias")
 
+OWNED = ("entity", *BIASES)
+"""Parameters with a row for each entity, of which a process has those it owns."""
+
 
 class ShardedUpdate:
     """The steps of one run, as ``golde.training.update.Update``; ``model`` has the rows that are owned."""
@@ -80,7 +83,7 @@ class ShardedUpdate:
             self.table.load(state["entity"])
         if self.biases is not None:
             self.biases.load({name: state[name] for name in BIASES if name in state})
-        self.relations.load({k: v for k, v in state.items() if k not in ("entity", *BIASES)})
+        self.relations.load({k: v for k, v in state.items() if k not in OWNED})
 
     @property
     def _adams(self) -> list[RowAdam | DenseAdam]:

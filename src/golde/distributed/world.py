@@ -7,10 +7,14 @@ on with another number of processes finds its rows by slicing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from golde.errors import GoldeError
 
 
 class World(ABC):
@@ -38,15 +42,22 @@ class World(ABC):
 
     def share(self, total: int) -> range:
         """The rows of a table of ``total`` that this process owns."""
-        return range(*self.bounds(total)[self.rank : self.rank + 2])
+        start, stop = (rank * total // self.size for rank in (self.rank, self.rank + 1))
+        return range(start, stop)
 
-    def bounds(self, total: int) -> list[int]:
-        """Where the share of each process begins, and where the last one ends, (size + 1,)."""
-        return [rank * total // self.size for rank in range(self.size + 1)]
-
-    def owner(self, row: int, total: int) -> int:
-        """Whose share a row is in."""
-        return bisect_right(self.bounds(total), row) - 1
+    @contextmanager
+    def all_or_none(self) -> Iterator[None]:
+        """What any process may fail at: if one does, all do, instead of waiting for it."""
+        failed: GoldeError | None = None
+        try:
+            yield
+        except GoldeError as error:
+            failed = error
+        told = self.collect(torch.tensor(failed is not None, dtype=torch.int64)).tolist()
+        if failed is not None:
+            raise failed
+        if any(told):
+            raise GoldeError(f"process {told.index(1)} failed; what it says tells why")
 
     @abstractmethod
     def _add_up(self, tensor: Tensor) -> Tensor: ...

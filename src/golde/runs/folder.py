@@ -12,6 +12,7 @@ calibration.json     maps from scores to probabilities
 log.jsonl            one line per logged or validated step
 MODEL_CARD.md        what the model is, for people: see ``golde.runs.card``
 checkpoint.safetensors   parameters, optimiser state and progress, while training is under way
+checkpoint.json      the same of several processes, whose tensors are in checkpoint-STEP/
 run.lock             locked by the one process that trains here; removed when it ends
 figures.lock         locked for the moment in which figures, ranks or the card change
 """
@@ -67,6 +68,7 @@ _FILES = (
     "log.jsonl",
     "MODEL_CARD.md",
     "checkpoint.safetensors",
+    "checkpoint.json",
     _LOCK,
     _FIGURES_LOCK,
 )
@@ -104,6 +106,7 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.checkpoint = self.path / "checkpoint.safetensors"
+        self.shared_checkpoint = self.path / "checkpoint.json"
         self.log = self.path / "log.jsonl"
         self.calibration_file = self.path / "calibration.json"
 

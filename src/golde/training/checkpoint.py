@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -17,8 +18,8 @@ from golde.models import Model
 from golde.runs.atomic import read_tensors, write_tensors
 from golde.training.update import Steps
 
-_FIX = "remove it to start from the beginning, or restore it from a copy"
-_DAMAGED = f"the file is damaged; {_FIX}"
+FIX = "remove it to start from the beginning, or restore it from a copy"
+_DAMAGED = f"the file is damaged; {FIX}"
 
 
 @dataclass
@@ -42,35 +43,52 @@ def save(
     digest: str,
 ) -> None:
     """Write everything training needs to go on as if it had never stopped."""
+    content = {"progress": asdict(progress), "digest": digest}
+    write_tensors(path, tensors_of(model, update, best), content)
+
+
+def tensors_of(model: Model, update: Steps, best: dict[str, Tensor] | None) -> dict[str, Tensor]:
+    """By name ``model/…``, ``optimiser/…/…`` and ``best/…``, the tensors that training goes on from."""
     tensors = {f"model/{name}": t for name, t in model.state_dict().items()}
     for parameter, state in update.state().items():
         for key, value in state.items():
             tensors[f"optimiser/{parameter}/{key}"] = value
     for name, value in (best or {}).items():
         tensors[f"best/{name}"] = value
-    write_tensors(path, tensors, {"progress": asdict(progress), "digest": digest})
+    return tensors
 
 
 def load(
     path: Path, model: Model, update: Steps, digest: str
 ) -> tuple[Progress, dict[str, Tensor] | None]:
     """Put a checkpoint back into the model and the optimiser."""
-    tensors, metadata = read_tensors(path, fix=_FIX)
-    if metadata.get("digest") != digest:
-        raise RunError(
-            f"{path}: was written for other data, settings or another kind of device; "
-            "resume as the run was started, or start a new run folder"
-        )
-    progress = progress_of(path, metadata.get("progress"), update.config.steps)
+    tensors, metadata = read_tensors(path, fix=FIX)
+    progress = progress_of(path, metadata, digest, update.config.steps)
+    return progress, restore(path, tensors, progress, model, update)
+
+
+def restore(
+    path: Path, tensors: dict[str, Tensor], progress: Progress, model: Model, update: Steps
+) -> dict[str, Tensor] | None:
+    """Put the ``tensors_of`` a checkpoint back; the best parameters so far."""
     _check_tensors(path, tensors, model, progress)
     model.load_state_dict(_under("model/", tensors))
     states = {name: _under(f"optimiser/{name}/", tensors) for name, _ in model.named_parameters()}
     update.load({name: state for name, state in states.items() if state})
-    return progress, _under("best/", tensors) or None
+    return _under("best/", tensors) or None
 
 
-def progress_of(path: Path, values: object, steps: int | None) -> Progress:
-    """The progress, once its fields are all there, of their types, and possible in so many steps."""
+def progress_of(path: Path, content: dict[str, Any], digest: str, steps: int | None) -> Progress:
+    """The progress, once its fields are all there, of their types, and possible in so many steps.
+
+    It must be that of a run with this digest.
+    """
+    if content.get("digest") != digest:
+        raise RunError(
+            f"{path}: was written for other data, settings or another kind of device; "
+            "resume as the run was started, or start a new run folder"
+        )
+    values = content.get("progress")
     fresh = asdict(Progress())
     if not (
         isinstance(values, dict)

@@ -94,6 +94,7 @@ def train(
     here = environment(place) | {"compiled": model.compiled}
     with folder.alone():
         graph = open_folder(folder, graph, config, here, resume)
+        refuse_other_checkpoint(folder.shared_checkpoint, "with --devices N")
         if folder.about().get("finished"):
             folder.drop_checkpoint()  # a kill may have come between the end and this
             return folder
@@ -106,6 +107,15 @@ def refuse_empty(graph: KnowledgeGraph) -> None:
     """An error if there is nothing to learn from."""
     if not len(graph.train):
         raise GoldeError("the graph has no training facts; nothing can be learned from it")
+
+
+def refuse_other_checkpoint(path: Path, started: str) -> None:
+    """An error if a run was begun by one process and is to go on in several, or the other way round."""
+    if path.is_file():
+        raise RunError(
+            f"{path}: the run was started {started}, and draws its batches in another order; resume it "
+            f"{started}, or start a new run folder"
+        )
 
 
 def pick_device(name: str) -> torch.device:
