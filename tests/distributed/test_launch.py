@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import golde
-from golde.distributed.launch import refuse_differences
+from golde.distributed.launch import MeetingError, refuse_differences, telling
 from golde.distributed.world import World
 from golde.errors import GoldeError
 from golde.runs import RunFolder
@@ -87,6 +87,18 @@ def test_a_mistake_is_told_once_and_nothing_is_tried_again(tmp_path: Path) -> No
     assert done.stderr.count("none.tsv: cannot be read") == 1
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_a_mistake_ends_all_tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that missed each other may meet at the next."""
+    monkeypatch.setenv("GOLDE_TOLD", str(tmp_path))
+    monkeypatch.setenv("RANK", "1")
+    with pytest.raises(SystemExit) as ended, telling():
+        raise GoldeError("no such file")
+    assert ended.value.code == 0
+    assert (tmp_path / "1").read_text() == "no such file"
+    with pytest.raises(MeetingError), telling():
+        raise MeetingError("nobody there")
 
 
 def test_processes_that_know_different_things_say_so() -> None:

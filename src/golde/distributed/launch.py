@@ -31,6 +31,10 @@ RESTARTS = 3
 """How often the processes of one machine are started again after one was lost."""
 
 
+class MeetingError(GoldeError):
+    """The processes did not find each other, which another try may mend."""
+
+
 def is_one_of_several() -> bool:
     """Whether this process was started as one of several."""
     return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
@@ -68,7 +72,7 @@ def joined(device: str) -> Iterator[World]:
     try:
         dist.init_process_group("nccl" if on_gpus else "gloo", timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:  # an address that is taken, or nobody there
-        raise GoldeError(
+        raise MeetingError(
             f"the processes did not find each other at {os.environ['MASTER_ADDR']}:"
             f"{os.environ['MASTER_PORT']}: {error}; check address and port, and that all were started"
         ) from None
@@ -97,7 +101,7 @@ def telling() -> Iterator[None]:
     try:
         yield
     except GoldeError as error:
-        if TOLD not in os.environ:
+        if TOLD not in os.environ or isinstance(error, MeetingError):
             raise
         Path(os.environ[TOLD], os.environ["RANK"]).write_text(str(error), encoding="utf-8")
         raise SystemExit(0) from None
