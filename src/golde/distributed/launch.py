@@ -17,6 +17,8 @@ from tempfile import TemporaryDirectory
 
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from golde.distributed.world import Processes, World
 from golde.errors import GoldeError
@@ -55,7 +57,12 @@ def was_restarted() -> bool:
 
     Others that start processes again do so after a mistake too, such as a folder that holds a run already.
     """
-    return TOLD in os.environ and int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return TOLD in os.environ and _tries() > 0
+
+
+def _tries() -> int:
+    """How often the processes were started again."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 @contextmanager
@@ -70,7 +77,11 @@ def joined(device: str) -> Iterator[World]:
             )
         torch.cuda.set_device(own)
     try:
-        dist.init_process_group("nccl" if on_gpus else "gloo", timeout=PATIENCE)
+        store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+        # The addresses that lost processes left there must not be taken for those of this try.
+        store = PrefixStore(f"try {_tries()}", store)
+        backend = "nccl" if on_gpus else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:  # an address that is taken, or nobody there
         raise MeetingError(
             f"the processes did not find each other at {os.environ['MASTER_ADDR']}:"
