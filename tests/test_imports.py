@@ -33,6 +33,7 @@ ARROWS: dict[str, set[str]] = {
     "interop": {"training"},
     "api": {"training", "inference"},
     "report": {"analysis", "benchmark", "inference", "words"},
+    "service": {"analysis", "inference", "report"},  # the last for its comparison of runs
 }
 """Who may import whom, beside what those may import themselves. ``cli`` and the package may import all."""
 
@@ -47,6 +48,10 @@ EXTRAS = (
     "pykeen",
     "torch_geometric",
     "optuna",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "prometheus_client",
 )
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 
