@@ -25,7 +25,8 @@ def listen(host: str, port: int, token: str | None) -> socket.socket:
             f"protect it by a token (GOLDE_TOKEN={secrets.token_urlsafe(24)} or --token), or leave --host "
             "out"
         )
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio switches off the delay of small packets (40 ms) only where the protocol is named.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(address)

@@ -120,24 +120,39 @@ def scored(run: OpenRun, found: Sequence[Prediction]) -> bodies.ScoreAnswer:
     return bodies.ScoreAnswer(run=run.name, facts=facts)
 
 
+class UnknownNameError(Exception):
+    """A name that the graph lacks."""
+
+    def __init__(self, index: NameIndex, name: str, kind: str) -> None:
+        super().__init__(name)
+        self.index, self.name, self.kind = index, name, kind
+
+    def problem(self) -> Problem:
+        """What to tell, with names that may have been meant; finding them takes milliseconds."""
+        near = self.index.closest(self.name)
+        where = {"entity": "/entities", "relation": "/relations"}[self.kind]
+        hint = (
+            f"did you mean {', '.join(map(repr, near))}?" if near else f"search for it by {where}"
+        )
+        shown = self.name if len(self.name) <= 100 else self.name[:100] + "…"
+        message = f"unknown {self.kind} {shown!r}; {hint}"
+        return Problem(404, f"unknown_{self.kind}", message, suggestions=near)
+
+
 def entity(run: OpenRun, name: str) -> int:
-    """The id of an entity, or a ``Problem`` that names those that may have been meant."""
-    return _looked_up(run.run.graph.entities, run.entities, name, "entity")
+    """The id of an entity, or an ``UnknownNameError``."""
+    names = run.run.graph.entities
+    if name not in names:
+        raise UnknownNameError(run.entities, name, "entity")
+    return names.id(name)
 
 
 def relation(run: OpenRun, name: str) -> int:
-    return _looked_up(run.run.graph.relations, run.relations, name, "relation")
-
-
-def _looked_up(names: Any, index: NameIndex, name: str, kind: str) -> int:
-    if name in names:
-        found: int = names.id(name)
-        return found
-    near = index.closest(name)
-    where = {"entity": "/entities", "relation": "/relations"}[kind]
-    hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"search for it by {where}"
-    shown = name if len(name) <= 100 else name[:100] + "…"
-    raise Problem(404, f"unknown_{kind}", f"unknown {kind} {shown!r}; {hint}", suggestions=near)
+    """The id of a relation, or an ``UnknownNameError``."""
+    names = run.run.graph.relations
+    if name not in names:
+        raise UnknownNameError(run.relations, name, "relation")
+    return names.id(name)
 
 
 def runs(shelf: Shelf, version: str) -> bodies.RunList:
@@ -255,6 +270,9 @@ def explained(
     run: OpenRun, asked: bodies.ExplainRequest, progress: Progress
 ) -> bodies.ExplainAnswer:
     fact = asked.head, asked.relation, asked.tail
+    entity(run, asked.head)
+    relation(run, asked.relation)
+    entity(run, asked.tail)
     probability = None
     if run.run.calibration is not None:
         (probability,) = run.run.probability([fact])

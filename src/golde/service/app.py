@@ -4,7 +4,7 @@ Annotations are not put off here as elsewhere: FastAPI reads them, and they name
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,7 +51,8 @@ class Service:
 
     def __init__(self, shelf: Shelf, limits: Limits) -> None:
         self.shelf, self.limits, self.metrics = shelf, limits, Metrics()
-        self.jobs = Jobs(limits)
+        self.quick = Jobs(limits.quick_jobs, limits)  # not to wait behind the others
+        self.jobs = Jobs(limits.jobs, limits)
         self.batcher: Batcher | None = None
 
     @asynccontextmanager
@@ -65,7 +66,7 @@ class Service:
         )
         self.metrics.watch(
             lambda: len(batcher.waiting),
-            lambda: self.jobs.open,
+            lambda: self.quick.open + self.jobs.open,
             lambda: sum(self.shelf.trouble(name) is not None for name in self.shelf.names),
         )
         batcher.start()
@@ -76,6 +77,7 @@ class Service:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
+            self.quick.stop()
             self.jobs.stop()
             await batcher.stop()
 
@@ -114,12 +116,13 @@ def create_app(
         docs_url=None,  # the usual page loads from elsewhere
         redoc_url=None,
         lifespan=service.running,
+        redirect_slashes=False,
         responses={
             status: {"model": bodies.ErrorBody, "description": text}
             for status, text in _PROBLEMS.items()
         },
     )
-    _add_errors(app)
+    _add_errors(app, service)
     _add_questions(app, service)
     _add_geometry(app, service)
     _add_names(app, service)
@@ -139,23 +142,20 @@ def _add_questions(app: "FastAPI", service: Service) -> None:
     async def predict(run: bodies.RunName, asked: bodies.PredictRequest) -> bodies.PredictAnswer:
         """The most plausible heads, relations or tails: whichever of the three is left out."""
         opened = shelf[run]
-        key, question = await asyncio.to_thread(answers.question, opened, asked)
+        key, question = answers.question(opened, asked)
         return answers.predicted(opened, asked, await service.ask(key, question))
 
     @app.post(f"{_PREFIX}/runs/{{run}}/score", summary="Score facts", tags=["questions"])
     async def score(run: bodies.RunName, asked: bodies.ScoreRequest) -> bodies.ScoreAnswer:
         """The forward score of each fact, with its probability if the run is calibrated."""
         opened = shelf[run]
-        key, facts = await asyncio.to_thread(answers.facts_to_score, opened, asked)
+        key, facts = answers.facts_to_score(opened, asked)
         return answers.scored(opened, await service.ask(key, facts))
 
     @app.post(f"{_PREFIX}/runs/{{run}}/explain", summary="Explain a fact", tags=["questions"])
     async def explain(run: bodies.RunName, asked: bodies.ExplainRequest) -> bodies.ExplainAnswer:
         """Rules that imply a fact, near facts, and the components that carried its score."""
         opened = shelf[run]
-        answers.entity(opened, asked.head)
-        answers.relation(opened, asked.relation)
-        answers.entity(opened, asked.tail)
         return await jobs.do(lambda progress: answers.explained(opened, asked, progress))
 
     @app.post(f"{_PREFIX}/compare", summary="Compare two runs", tags=["runs"])
@@ -171,7 +171,7 @@ def _add_geometry(app: "FastAPI", service: Service) -> None:
     """What the models look like."""
     from fastapi import Query, Response
 
-    shelf, jobs = service.shelf, service.jobs
+    shelf, quick, jobs = service.shelf, service.quick, service.jobs
 
     @app.get(
         f"{_PREFIX}/runs/{{run}}/geometry",
@@ -192,7 +192,6 @@ def _add_geometry(app: "FastAPI", service: Service) -> None:
     ) -> bodies.RelationAnswer:
         """Its map in every component, and the rules that lead to it."""
         opened = shelf[run]
-        answers.relation(opened, asked.relation)
         return await jobs.do(
             lambda progress: answers.relation_in_detail(opened, asked.relation, progress)
         )
@@ -221,7 +220,7 @@ def _add_geometry(app: "FastAPI", service: Service) -> None:
             body = answers.points_body(opened, found).model_dump_json()
             return Response(body, media_type="application/json")
 
-        return await jobs.do(work)
+        return await quick.do(work)
 
     @app.get(
         f"{_PREFIX}/runs/{{run}}/neighbours", summary="Entities near another", tags=["geometry"]
@@ -231,31 +230,31 @@ def _add_geometry(app: "FastAPI", service: Service) -> None:
     ) -> bodies.NeighboursAnswer:
         """The nearest in tangent coordinates, with no relation in between."""
         opened = shelf[run]
-        return await jobs.do(lambda _: answers.neighbours(opened, asked))
+        return await quick.do(lambda _: answers.neighbours(opened, asked))
 
 
 def _add_names(app: "FastAPI", service: Service) -> None:
     """The names and facts of the graphs."""
     from fastapi import Query
 
-    shelf = service.shelf
+    shelf, quick = service.shelf, service.quick
 
     @app.get(f"{_PREFIX}/runs/{{run}}/entities", summary="Search entities", tags=["names"])
     async def entities(
         run: bodies.RunName, asked: Annotated[bodies.SearchQuery, Query()]
     ) -> bodies.SearchAnswer:
         """As they are typed: beginnings, words, pieces, then names with a slip; frequent ones first."""
-        opened = shelf[run]
-        return await _searched(answers.search, opened, opened.entities, opened.entity_facts, asked)
+        one = shelf[run]
+        return await quick.do(lambda _: answers.search(one, one.entities, one.entity_facts, asked))
 
     @app.get(f"{_PREFIX}/runs/{{run}}/relations", summary="Search relations", tags=["names"])
     async def relations(
         run: bodies.RunName, asked: Annotated[bodies.SearchQuery, Query()]
     ) -> bodies.SearchAnswer:
         """The same for relations; with nothing asked, the most frequent ones."""
-        opened = shelf[run]
-        return await _searched(
-            answers.search, opened, opened.relations, opened.relation_facts, asked
+        one = shelf[run]
+        return await quick.do(
+            lambda _: answers.search(one, one.relations, one.relation_facts, asked)
         )
 
     @app.get(f"{_PREFIX}/runs/{{run}}/facts", summary="Facts about an entity", tags=["names"])
@@ -263,12 +262,8 @@ def _add_names(app: "FastAPI", service: Service) -> None:
         run: bodies.RunName, asked: Annotated[bodies.FactsQuery, Query()]
     ) -> bodies.FactsAnswer:
         """What the graph says of an entity, in all splits."""
-        return await asyncio.to_thread(answers.facts_about, shelf[run], asked)
-
-
-async def _searched(search: Callable[..., Any], *arguments: Any) -> bodies.SearchAnswer:
-    found: bodies.SearchAnswer = await asyncio.to_thread(search, *arguments)
-    return found
+        one = shelf[run]
+        return await quick.do(lambda _: answers.facts_about(one, asked))
 
 
 def _add_state(app: "FastAPI", service: Service) -> None:
@@ -328,7 +323,7 @@ def _add_state(app: "FastAPI", service: Service) -> None:
         return RedirectResponse("/docs")
 
 
-def _add_errors(app: "FastAPI") -> None:
+def _add_errors(app: "FastAPI", service: Service) -> None:
     """Everything that goes wrong is told in one form."""
     from fastapi import Request, Response
     from fastapi.exceptions import RequestValidationError
@@ -346,18 +341,34 @@ def _add_errors(app: "FastAPI") -> None:
     async def problem(request: Request, error: Problem) -> Response:
         return told(error)
 
+    @app.exception_handler(answers.UnknownNameError)
+    async def unknown(request: Request, error: answers.UnknownNameError) -> Response:
+        try:
+            return told(await service.quick.do(lambda _: error.problem()))
+        except Problem as problem:
+            return told(problem)
+
     @app.exception_handler(GoldeError)
     async def refused(request: Request, error: GoldeError) -> Response:
         return told(Problem(422, "refused", str(error)))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return told(Problem(422, "invalid", described(error.errors())))
+        found = error.errors()
+        kind = request.headers.get("content-type", "")
+        if found[0]["loc"] == ("body",) and "json" not in kind.lower():
+            return told(
+                Problem(
+                    415, "no_json", "send the body as JSON, with Content-Type: application/json"
+                )
+            )
+        return told(Problem(422, "invalid", described(found)))
 
     @app.exception_handler(HTTPException)
     async def unserved(request: Request, error: HTTPException) -> Response:
         code, message = {
             404: ("unknown_path", "there is nothing here; GET /openapi.json lists what there is"),
+            400: ("no_json", "the body cannot be read; send JSON in UTF-8"),
             405: ("method", "this path does not know that method; GET /openapi.json lists them"),
         }.get(error.status_code, ("bad_request", str(error.detail)))
         headers = list((error.headers or {}).items())
@@ -368,6 +379,8 @@ def described(errors: Sequence[Mapping[str, Any]], most: int = 5) -> str:
     """What is wrong with a request, in one sentence; what it held is not repeated."""
     found = []
     for one in errors[:most]:
+        if one["type"] == "json_invalid":
+            return f"the body is no JSON: {one['ctx']['error']} at character {one['loc'][-1]}"
         place = ".".join(str(part) for part in one["loc"][1:]) or str(one["loc"][0])
         found.append(f"{place[:100]}: {one['msg']}")
     if len(errors) > most:

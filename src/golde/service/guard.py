@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ SECURITY_HEADERS = (
 )
 """A page of this service loads nothing from elsewhere, and is shown in no frame."""
 
+_HOST = re.compile(r"(?:(?P<name>[a-z0-9._-]+)|\[(?P<address>[0-9a-f:.]+)\])(?::\d{1,5})?")
 _LOG = logging.getLogger("golde.service")
 
 
@@ -59,10 +61,10 @@ class Access:
 
         A page from elsewhere whose name was made to lead here (DNS rebinding) sends its own name.
         """
-        try:
-            name = urlsplit(f"//{header}").hostname or ""
-        except ValueError:
+        found = _HOST.fullmatch(header.lower())
+        if found is None:
             return False
+        name = found["name"] or found["address"]
         if name == "localhost" or name in self.hosts:
             return True
         try:

@@ -1,4 +1,4 @@
-"""Work that takes longer than an answer should wait for, beside the answers: a few jobs at a time."""
+"""Work beside the scoring of questions: a few jobs at a time, others waiting, each until its time is up."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ class Jobs:
     A thread cannot be stopped from outside, so a job is handed a ``Progress`` that raises once it is late.
     """
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, most: int, limits: Limits) -> None:
+        """``most``: how many may be under way or waiting."""
+        self.most, self.limits = most, limits
         self.open = 0
         self._closed = False
-        self._threads = ThreadPoolExecutor(limits.job_threads, thread_name_prefix="golde-jobs")
+        self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="golde-jobs")
 
     def stop(self) -> None:
         """Let jobs under way end at their next report, and those that wait at once."""
@@ -37,8 +38,8 @@ class Jobs:
         """The result of a job, or a ``Problem`` if there is no room or no time for it."""
         if self._closed:
             raise closing()
-        if self.open >= self.limits.jobs:
-            raise busy(f"{self.open} longer requests are under way; try again in a moment")
+        if self.open >= self.most:
+            raise busy(f"{self.open} such requests are under way; try again in a moment")
         loop = asyncio.get_running_loop()
         late = time.monotonic() + self.limits.seconds
 

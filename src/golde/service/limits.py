@@ -30,10 +30,12 @@ class Limits:
     """Questions scored together, at most."""
     gather_seconds: float = 0.002
     """How long the first of them waits for others."""
-    jobs: int = 16
-    """Explanations and the like under way or waiting,"""
-    job_threads: int = 2
-    """so many of them at a time."""
+    quick_jobs: int = 256
+    """Searches, facts, neighbours and points under way or waiting."""
+    jobs: int = 128
+    """Explanations, rules, geometry and comparisons under way or waiting."""
+    threads: int = 2
+    """For either, of each kind."""
     connections: int = 1000
     poll_seconds: float = 1.0
     """How often run folders are looked at for a new model."""

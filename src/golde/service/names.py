@@ -90,6 +90,8 @@ class NameIndex:
 
     def closest(self, asked: str, limit: int = 3) -> list[str]:
         """Names that may have been meant by one that is not there."""
+        if not plainly(asked):
+            return []
         return [self.names[match.id] for match in self.search(asked, limit)]
 
     def _index_pairs(self) -> None:
@@ -135,8 +137,8 @@ class NameIndex:
         return np.unique(self._owners(np.array(places, dtype=np.int64)))
 
     def _similar(self, asked: str) -> Ints:
-        """Names with one slip in three to six letters, two in up to ten and so on; the fewest first."""
-        allowed = (len(asked) + 1) // 4
+        """Names with a slip for every four letters at most; those with the fewest first."""
+        allowed = len(asked) // 4
         ids = self._sharing(asked)
         if not allowed or not len(ids):
             return np.empty(0, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 
@@ -32,10 +33,10 @@ def serve(
 
     config = uvicorn.Config(
         app,
-        http="h11",  # strict, and there with uvicorn alone
+        http=_protocol(settings.limits.body_seconds),
         ws="none",
         lifespan="on",
-        log_level="warning",
+        log_level="error",  # what strangers send is no news
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -44,3 +45,40 @@ def serve(
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     Server(config).run(sockets=[listening])
+
+
+def _protocol(seconds: float) -> type[asyncio.Protocol]:
+    """HTTP/1.1 by h11, which is strict, with a limit for the head of a request to arrive.
+
+    uvicorn waits for it as long as it takes, and so many who send a letter a minute would be enough.
+    """
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Impatient(H11Protocol):
+        timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self.watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self.forget()
+
+        def watch(self) -> None:
+            if self.conn.their_state is not h11.IDLE:  # the head is there
+                self.forget()
+            elif self.timer is None:
+                self.timer = self.loop.call_later(seconds, self.transport.close)
+
+        def forget(self) -> None:
+            if self.timer is not None:
+                self.timer.cancel()
+                self.timer = None
+
+    return Impatient
