@@ -87,6 +87,8 @@ class Supervisor:
             wait([process.sentinel, self._woken])
         finally:
             told.close()
+            if self._stop.is_set():
+                self.listening.close()  # who comes now is refused, not kept waiting
             self._end(process)
         return process.exitcode or 0
 
