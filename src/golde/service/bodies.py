@@ -268,7 +268,7 @@ class RunList(BaseModel):
                     {"space": "Q9x8", "geometry": "hyperbolic", "count": 8},
                 ],
                 "components": ["P8 #1", "P8 #2", "Q9 #1"],
-                "parameters": 322848,
+                "parameters": 310944,
                 "reciprocal": True,
                 "calibrated": True,
                 "prior": 0.5,
@@ -322,9 +322,9 @@ class PredictAnswer(BaseModel):
                 "head": "Latvia",
                 "relation": "uses currency",
                 "tail": "Euro",
-                "score": -3.21,
-                "known": "train",
-                "probability": 0.98,
+                "score": -6.775,
+                "known": "test",
+                "probability": 0.886,
             }
         ],
     )
@@ -353,8 +353,8 @@ class ScoreAnswer(BaseModel):
                 "head": "Latvia",
                 "relation": "uses currency",
                 "tail": "Euro",
-                "score": -3.21,
-                "probability": 0.98,
+                "score": -6.775,
+                "probability": 0.886,
             }
         ],
     )
@@ -404,20 +404,20 @@ class ExplainAnswer(BaseModel):
 
     model_config = _with_example(
         fact=["Latvia", "uses currency", "Euro"],
-        known="train",
-        score=-3.21,
-        probability=0.98,
+        known="test",
+        score=-6.775,
+        probability=0.886,
         tail_rank=1.0,
-        head_rank=3.0,
+        head_rank=10.0,
         entities=2103,
-        geometries=[{"space": "P8x8 elliptic", "distance": 1.8, "typical": 4.9, "favour": 3.1}],
-        components=[{"space": "Q9 #3", "distance": 0.1, "typical": 0.6, "favour": 0.5}],
-        supporting=[{"fact": ["Estonia", "uses currency", "Euro"], "distance": 2.9}],
+        geometries=[{"space": "P8x8 elliptic", "distance": 4.285, "typical": 5.719, "favour": 1.434}],
+        components=[{"space": "Q9 #8", "distance": 0.245, "typical": 0.779, "favour": 0.534}],
+        supporting=[{"fact": ["Ireland", "uses currency", "Euro"], "distance": 6.386}],
         about_head=[],
         about_tail=[],
-        about_head_count=12,
-        about_tail_count=31,
-        typical_distance=20.5,
+        about_head_count=21,
+        about_tail_count=12,
+        typical_distance=20.69,
         rules=[],
     )
 
@@ -451,7 +451,7 @@ class SearchAnswer(BaseModel):
     """Names, the best first."""
 
     model_config = _with_example(
-        run="world", found=[{"name": "Latvia", "facts": 14, "match": "start"}]
+        run="world", found=[{"name": "Latvia", "facts": 26, "match": "start"}]
     )
 
     run: str
@@ -472,7 +472,7 @@ class NeighboursAnswer(BaseModel):
     model_config = _with_example(
         run="world",
         entity="Latvia",
-        neighbours=[{"name": "Lithuania", "distance": 3.2, "facts": 15}],
+        neighbours=[{"name": "Ukraine", "distance": 5.4, "facts": 38}],
     )
 
     run: str
@@ -495,8 +495,8 @@ class FactsAnswer(BaseModel):
     model_config = _with_example(
         run="world",
         entity="Latvia",
-        total=14,
-        facts=[{"head": "Latvia", "relation": "uses currency", "tail": "Euro", "split": "train"}],
+        total=26,
+        facts=[{"head": "Latvia", "relation": "borders", "tail": "Russia", "split": "train"}],
     )
 
     run: str
@@ -541,15 +541,15 @@ class RelationBody(BaseModel):
 
 _RELATION = {
     "relation": "borders",
-    "facts": 515,
-    "involution_error": 0.11,
+    "facts": 448,
+    "involution_error": 0.0366,
     "groups": [
         {
             "space": "Q9x8",
             "geometry": "hyperbolic",
-            "curvature": {"min": -1.9, "median": -1.1, "max": -0.7},
-            "boost": {"min": 0.1, "median": 0.2, "max": 0.4},
-            "angles": {"min": 0.0, "median": 171.0, "max": 180.0},
+            "curvature": {"min": -1.193, "median": -0.996, "max": -0.894},
+            "boost": {"min": 0.079, "median": 0.205, "max": 0.313},
+            "angles": {"min": 0.068, "median": 2.125, "max": 180.0},
             "determinant": {"min": 1.0, "median": 1.0, "max": 1.0},
         }
     ],
@@ -594,12 +594,12 @@ class RelationAnswer(BaseModel):
                 "kind": "symmetric",
                 "body": ["borders"],
                 "head": "borders",
-                "support": 400,
-                "instances": 515,
+                "support": 418,
+                "instances": 448,
                 "drawn": False,
-                "confidence": 0.78,
-                "pca_confidence": 0.8,
-                "error": 0.11,
+                "confidence": 0.933,
+                "pca_confidence": 0.937,
+                "error": 0.0366,
             }
         ],
     )
@@ -619,19 +619,19 @@ class PointsAnswer(BaseModel):
         component="Q9 #1",
         geometry="hyperbolic",
         view="disk",
-        curvature=-1.1,
+        curvature=-0.894,
         semi_axes=None,
-        kept=0.41,
+        kept=0.378,
         entities=2103,
-        groups=["located in →", "has capital →"],
-        id=[0],
-        name=["Latvia"],
-        x=[0.12],
-        y=[-0.31],
+        groups=["→ near", "→ spoken language", "→ located in"],
+        id=[1112],
+        name=["New Hampshire"],
+        x=[-0.1156],
+        y=[-0.1613],
         z=None,
-        depth=[0.9],
-        group=[0],
-        facts=[14],
+        depth=[0.692],
+        group=[2],
+        facts=[5],
     )
 
     run: str
@@ -684,7 +684,7 @@ class CompareAnswer(BaseModel):
                 "run": "world",
                 "space": "P8x8 Q9x8",
                 "seed": 0,
-                "parameters": 322848,
+                "parameters": 310944,
                 "seconds": 43.7,
                 "machine": "cpu",
                 "metrics": {"both": {"mrr": 0.481}},
@@ -706,7 +706,7 @@ class RunHealth(BaseModel):
 
     name: str
     revision: int
-    trouble: str | None
+    trouble: str | None = Field(default=None, description="Why newer files are not served, if so.")
 
 
 class Health(BaseModel):

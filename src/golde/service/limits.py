@@ -12,7 +12,8 @@ MOST_NAMES = 100
 """Found by one search."""
 MOST_REASONS = 50
 MOST_NEIGHBOURS = 200
-LONGEST_NAME = 10_000
+LONGEST_NAME = 2000
+"""Letters; in an address each takes up to twelve bytes, and so a few fit into the head of a request."""
 
 
 @dataclass(frozen=True)
