@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -264,6 +265,15 @@ def test_a_public_address_needs_a_token_that_is_hard_to_guess() -> None:
             listen("127.0.0.1", port, None)
     with listen("0.0.0.0", 0, TOKEN) as public:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url("0.0.0.0", public))
+
+
+@pytest.mark.parametrize("package", ["fastapi", "prometheus_client"])
+def test_a_missing_extra_is_named(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(GoldeError, match=r"pip install 'golde\[serve\]'"):
+        create_app(folders, golde.load_run)
 
 
 def test_runs_get_names_of_their_own(tmp_path: Path) -> None:

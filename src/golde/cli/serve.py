@@ -92,6 +92,10 @@ def serve(
                 ]
             )
 
+    # For the process that answers, where malloc is glibc's: what a large answer took goes back to the
+    # system at once. Left to itself it keeps the most that was ever needed at a time.
+    os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(1 << 20))
+    os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(1 << 26))
     Supervisor(
         answer, settings, listening, ready=ready, warn=lambda text: note(f"note: {text}")
     ).run()
