@@ -465,10 +465,10 @@ def serve_load(found: dict[str, Any]) -> str:
         f"`{settings['signature']}` untrained, on a CPU; clients on the same machine ask again as soon as "
         f"they are answered, for {settings['seconds']:g} s each. `points` are of all entities, binary; "
         f"`score` is of ten facts. Of all requests {busy:,} were answered 503 for want of time, "
-        f"{errors:,} by another error. A mixture of all by {soak['clients']} clients for {soak['seconds']:g} s: "
-        f"{soak['per_second']:,.0f} a second, memory {memory['first_fifth']:,.0f} MB in the first fifth of "
-        f"the time and {memory['last_fifth']:,.0f} MB in the last. Other work ran beside it. "
-        f"{provenance(found)}; "
+        f"{errors:,} by another error. A mixture of all by {soak['clients']} clients for "
+        f"{soak['seconds']:g} s: {soak['per_second']:,.0f} a second, memory {memory['first_fifth']:,.0f} MB "
+        f"in the first fifth of the time and {memory['last_fifth']:,.0f} MB in the last. Other work ran "
+        f"beside it. {provenance(found)}; "
         "written by `benchmarks/serve_load.py`."
     )
 
