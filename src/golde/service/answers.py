@@ -188,6 +188,7 @@ def _about(shelf: Shelf, name: str) -> bodies.RunInfo:
         device=str(model.entity.device),
         revision=one.revision,
         opened=one.opened.isoformat(timespec="seconds"),
+        notes=list(run.notes),
         trouble=shelf.trouble(name),
     )
 

@@ -197,13 +197,13 @@ class Shelf:
             raise Problem(
                 404,
                 "unknown_run",
-                f"no run {name!r} is served here; there is {known}",
+                f"no run {name[:100]!r} is served here; there is {known}",
                 suggestions=self.names[:10],
             ) from None
 
 
 def _figures(run: OpenRun) -> dict[str, Any]:
-    """None where ``metrics.json`` is damaged: figures must not keep a model from being served."""
+    """Those of ``metrics.json``; none where it is damaged, which must not keep a model from being served."""
     try:
         return run.run.folder.metrics()
     except RunError:
