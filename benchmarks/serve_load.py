@@ -239,8 +239,10 @@ async def soak(port: int, asks: dict[str, Ask], seconds: float) -> dict[str, Any
 def serving(folders: list[Path], log: Path) -> Iterator[int]:
     """The port of a service of runs."""
     command = [sys.executable, "-m", "golde", "serve", *map(str, folders), "--port", "0", "--json"]
-    with log.open("w") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
         try:
             text = ""
             while not text.endswith("}\n"):
@@ -251,7 +253,6 @@ def serving(folders: list[Path], log: Path) -> Iterator[int]:
             yield int(json.loads(text)["url"].rpartition(":")[2])
         finally:
             process.terminate()
-            process.wait()
 
 
 def main() -> None:
