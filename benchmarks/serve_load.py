@@ -166,11 +166,17 @@ class Client:
         return int(head[9:12]), await self.reader.readexactly(length)
 
 
+async def own_figure(client: Client, name: str) -> float:
+    """What the service says of itself."""
+    _, text = await client.ask(get("/metrics"))
+    return float(text.partition(f"\n{name} ".encode())[2].split(b"\n")[0])
+
+
 async def load(port: int, ask: Ask, clients: int, seconds: float) -> dict[str, Any]:
     """Requests a second and how long they took, of so many clients that never rest."""
     times: list[float] = []
     statuses: Counter[int] = Counter()
-    begun = time.perf_counter()
+    begun = 0.0
 
     async def one(number: int) -> None:
         rng = random.Random(number)
@@ -182,23 +188,22 @@ async def load(port: int, ask: Ask, clients: int, seconds: float) -> dict[str, A
                 times.append(time.perf_counter() - start)
                 statuses[status] += 1
 
-    await asyncio.gather(*(one(number) for number in range(clients)))
-    took = time.perf_counter() - begun
+    async with Client(port) as watch:
+        before = await own_figure(watch, "process_cpu_seconds_total")
+        begun = time.perf_counter()
+        await asyncio.gather(*(one(number) for number in range(clients)))
+        took = time.perf_counter() - begun
+        cpu = await own_figure(watch, "process_cpu_seconds_total") - before
     p50, p99 = np.quantile(times, (0.5, 0.99))
     return {
         "requests": len(times),
         "per_second": round(len(times) / took, 1),
         "p50_ms": round(1e3 * float(p50), 2),
         "p99_ms": round(1e3 * float(p99), 2),
+        "processor_ms": round(1e3 * cpu / len(times), 2),
         "busy": statuses[503],
         "errors": sum(count for status, count in statuses.items() if status not in (200, 503)),
     }
-
-
-async def memory_mb(client: Client) -> float:
-    _, text = await client.ask(get("/metrics"))
-    figure = text.partition(b"\nprocess_resident_memory_bytes ")[2].split(b"\n")[0]
-    return float(figure) / 1e6
 
 
 async def soak(port: int, asks: dict[str, Ask], seconds: float) -> dict[str, Any]:
@@ -213,7 +218,7 @@ async def soak(port: int, asks: dict[str, Ask], seconds: float) -> dict[str, Any
     async def watch() -> None:
         async with Client(port) as client:
             while True:
-                memory.append(await memory_mb(client))
+                memory.append(await own_figure(client, "process_resident_memory_bytes") / 1e6)
                 await asyncio.sleep(1)
 
     await load(

@@ -442,6 +442,7 @@ def serve_load(found: dict[str, Any]) -> str:
     settings, one = found["settings"], found["results"]
     clients = list(one["small"]["predict"])
     head = ["", "entities", *(f"{count} client{'s' * (count != '1')}" for count in clients)]
+    head.append("processor")
     rows = [
         [
             f"`{kind}`",
@@ -450,6 +451,7 @@ def serve_load(found: dict[str, Any]) -> str:
                 f"**{each['per_second']:,.0f}** ({each['p50_ms']:,.0f} / {each['p99_ms']:,.0f} ms)"
                 for each in loads.values()
             ),
+            f"{loads[clients[-1]]['processor_ms']:,.1f} ms",
         ]
         for size in settings["sizes"]
         for kind, loads in one[size].items()
@@ -461,8 +463,8 @@ def serve_load(found: dict[str, Any]) -> str:
     busy, errors = (sum(load[what] for load in (*every, soak)) for what in ("busy", "errors"))
     memory = soak["memory_mb"]
     return (
-        f"{table(head, rows)}\n\nRequests a second, and how long half of them and 99 of 100 took at most. "
-        f"`{settings['signature']}` untrained, on a CPU; clients on the same machine ask again as soon as "
+        f"{table(head, rows)}\n\nRequests a second, how long half of them and 99 of 100 took at most, and what "
+        f"one cost the service. `{settings['signature']}` untrained, on a CPU; clients on the same machine ask again as soon as "
         f"they are answered, for {settings['seconds']:g} s each. `points` are of all entities, binary; "
         f"`score` is of ten facts. Of all requests {busy:,} were answered 503 for want of time, "
         f"{errors:,} by another error. A mixture of all by {soak['clients']} clients for "
