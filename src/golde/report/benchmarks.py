@@ -463,8 +463,9 @@ def serve_load(found: dict[str, Any]) -> str:
     busy, errors = (sum(load[what] for load in (*every, soak)) for what in ("busy", "errors"))
     memory = soak["memory_mb"]
     return (
-        f"{table(head, rows)}\n\nRequests a second, how long half of them and 99 of 100 took at most, and what "
-        f"one cost the service. `{settings['signature']}` untrained, on a CPU; clients on the same machine ask again as soon as "
+        f"{table(head, rows)}\n\nRequests a second, how long half of them and 99 of 100 took at most, and "
+        f"what one took of a processor with {clients[-1]} clients. `{settings['signature']}` untrained, on a "
+        "CPU; clients on the same machine ask again as soon as "
         f"they are answered, for {settings['seconds']:g} s each. `points` are of all entities, binary; "
         f"`score` is of ten facts. Of all requests {busy:,} were answered 503 for want of time, "
         f"{errors:,} by another error. A mixture of all by {soak['clients']} clients for "
