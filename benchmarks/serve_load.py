@@ -166,9 +166,10 @@ class Client:
         return int(head[9:12]), await self.reader.readexactly(length)
 
 
-async def own_figure(client: Client, name: str) -> float:
+async def own_figure(port: int, name: str) -> float:
     """What the service says of itself."""
-    _, text = await client.ask(get("/metrics"))
+    async with Client(port) as client:
+        _, text = await client.ask(get("/metrics"))
     return float(text.partition(f"\n{name} ".encode())[2].split(b"\n")[0])
 
 
@@ -188,12 +189,11 @@ async def load(port: int, ask: Ask, clients: int, seconds: float) -> dict[str, A
                 times.append(time.perf_counter() - start)
                 statuses[status] += 1
 
-    async with Client(port) as watch:
-        before = await own_figure(watch, "process_cpu_seconds_total")
-        begun = time.perf_counter()
-        await asyncio.gather(*(one(number) for number in range(clients)))
-        took = time.perf_counter() - begun
-        cpu = await own_figure(watch, "process_cpu_seconds_total") - before
+    before = await own_figure(port, "process_cpu_seconds_total")
+    begun = time.perf_counter()
+    await asyncio.gather(*(one(number) for number in range(clients)))
+    took = time.perf_counter() - begun
+    cpu = await own_figure(port, "process_cpu_seconds_total") - before
     p50, p99 = np.quantile(times, (0.5, 0.99))
     return {
         "requests": len(times),
@@ -216,14 +216,12 @@ async def soak(port: int, asks: dict[str, Ask], seconds: float) -> dict[str, Any
     memory: list[float] = []
 
     async def watch() -> None:
-        async with Client(port) as client:
-            while True:
-                memory.append(await own_figure(client, "process_resident_memory_bytes") / 1e6)
-                await asyncio.sleep(1)
+        while True:
+            memory.append(await own_figure(port, "process_resident_memory_bytes") / 1e6)
+            await asyncio.sleep(1)
 
-    await load(
-        port, mixed, SOAK_CLIENTS, min(10.0, seconds)
-    )  # memory grows until all was asked once
+    # Memory grows until everything was asked for once.
+    await load(port, mixed, SOAK_CLIENTS, min(10.0, seconds))
     watching = asyncio.create_task(watch())
     found = await load(port, mixed, SOAK_CLIENTS, seconds)
     watching.cancel()
