@@ -160,7 +160,11 @@ def test_complete_scores_and_exports(golde: Golde, run: Path, facts: Path, tmp_p
 
     assert golde("export", run, "--out", tmp_path / "space.npz").exit_code == 0
     with np.load(tmp_path / "space.npz") as arrays:
-        assert arrays["entity"].shape == (26, 16)
+        entity = arrays["entity"]
+    assert entity.shape == (26, 16)
+    assert golde("export", run, "--out", tmp_path / "space.csv").exit_code == 0
+    rows = np.loadtxt(tmp_path / "space.csv", delimiter=",", skiprows=1, usecols=range(1, 17))
+    assert np.array_equal(rows.astype(np.float32), entity)
 
 
 def test_a_baseline_goes_the_same_way(golde: Golde, facts: Path, tmp_path: Path) -> None:
