@@ -2,6 +2,8 @@
 
     python benchmarks/paths.py umls world --data-dir FOLDER --out results/paths.json
 
+Results of other sets that the file has are kept.
+
 A query is an entity and two or three hops in either direction, sampled so that its answer takes an edge
 of the test split: no path of training facts leads there. The other hops are any facts. A hop never undoes
 the one before it. The answer is ranked among all entities but the other ends that facts of any split
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from common import replaced
 from torch import Tensor
 
 import golde
@@ -153,6 +156,7 @@ def main() -> None:
             run = golde.train(graph, Path(folder, "run"), config, device="cpu")
             one_hop = run.evaluate("test", baselines=False, bootstrap=0, store=False).mrr
         graph, model = run.graph, run.model
+        where = provenance(["torch", "numpy"]) | {"environment": environment("cpu")}
         for hops in (2, 3):
             found = measure(graph, model, hops, options.queries, options.beams, options.seed)
             results.append(
@@ -160,8 +164,10 @@ def main() -> None:
                     "set": name,
                     "hops": hops,
                     "one_hop_test_mrr": one_hop,
+                    "seed": options.seed,
                     **found,
                     "settings": run.config.model_dump(exclude_none=True),
+                    **where,
                 }
             )
             for way, one in found["results"].items():
@@ -169,11 +175,9 @@ def main() -> None:
                 shown = f"MRR {figures['mrr']:.3f}, H@10 {figures['hits@10']:.3f}"
                 print(f"{name}, {hops} hops, {way}: {shown} ({one['seconds']} s)", flush=True)
         report = {
-            **provenance(["torch", "numpy"]),
-            "environment": environment("cpu"),
+            "question": __doc__.splitlines()[0],
             "protocol": "answers need a test edge; filtered by ends that any facts lead to; realistic ties",
-            "seed": options.seed,
-            "results": results,
+            "results": replaced(options.out, results, "set", "hops"),
         }
         options.out.parent.mkdir(parents=True, exist_ok=True)
         write_json(options.out, report)

@@ -116,14 +116,15 @@ def test_ratios_compare_turns_that_followed_each_other(load: Any) -> None:
 
 
 def test_a_run_of_one_size_leaves_the_others(load: Any, tmp_path: Path) -> None:
-    speed, path = load("pykeen_speed"), tmp_path / "speed.json"
+    replaced, path = load("common").replaced, tmp_path / "speed.json"
+    key = "dataset", "numbers"
     one, two, newer = (
         {"dataset": "umls", "numbers": n, "commit": c}
         for n, c in ((128, "a"), (512, "a"), (512, "b"))
     )
-    assert speed.replaced(path, [one, two]) == [one, two]
+    assert replaced(path, [one, two], *key) == [one, two]
     path.write_text(json.dumps({"results": [one, two]}))
-    assert speed.replaced(path, [newer]) == [one, newer]
+    assert replaced(path, [newer], *key) == [one, newer]
 
 
 GPU = {

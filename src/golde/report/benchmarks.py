@@ -71,14 +71,13 @@ def cpu_speed(found: dict[str, Any]) -> str:
     head = ["set, numbers", "train, ours", "PyKEEN", "ratio", "rank, ours", "PyKEEN", "ratio"]
     settings = found["results"][0]["settings"]
     versions = found["results"][0]["pykeen_versions"]
-    sources = dict.fromkeys(provenance(one) for one in found["results"])
     return (
         f"{table(head, rows)}\n\nFacts a second with {settings['negatives']} negatives (one positive "
         "with its negatives, optimiser step included) and test queries a second under the filter, the "
         "same facts on both sides: our elliptic × hyperbolic product against PyKEEN "
         f"{versions['pykeen']}'s RotatE of the same size, each at its best batch size. Medians of "
         f"{settings['repeats']} repeats, {settings['threads']} threads, the two taking turns. "
-        f"{' and '.join(sources)}; written by `benchmarks/pykeen_speed.py`."
+        f"{sources(found['results'])}; written by `benchmarks/pykeen_speed.py`."
     )
 
 
@@ -149,18 +148,28 @@ def extend_experiment(found: dict[str, Any]) -> str:
         for way, found_by in one["results"].items()
     ]
     sizes = "; ".join(
-        f"{one['set']}: {one['held_out_entities']} new entities of {one['entities']:,}, "
-        f"{one['facts']['given']:,} facts given, {one['facts']['ranked']:,} ranked"
+        f"{one['set']}: {trained(one)}, {one['held_out_entities']} new entities of {one['entities']:,} "
+        f"({one['held_out_share']:.0%}), {one['facts']['given']:,} facts given, "
+        f"{one['facts']['ranked']:,} ranked"
         for one in found["results"]
     )
-    (steps,) = {one["settings"]["training"]["steps"] for one in found["results"]}
-    seeds = ", ".join(str(seed) for seed in sorted({one["seed"] for one in found["results"]}))
     return (
-        f"{table(head, rows)}\n\nMRR, {found['protocol']}. {found['held_out_share']:.0%} of the entities are "
-        f"held out with all their facts, the rest is trained for {steps:,} steps (seed {seeds}), half of the "
-        "facts held out are given, and the other half is ranked; the last column has validation facts of "
-        f"old entities. {sizes}. {provenance(found)}; written by `benchmarks/extend_experiment.py`."
+        f"{table(head, rows)}\n\nMRR, {found['protocol']}. Some entities are held out with all their facts, "
+        "the rest is trained, half of the facts held out are given, and the other half is ranked; the last "
+        f"column has validation facts of old entities. {sizes}. {sources(found['results'])}; written by "
+        "`benchmarks/extend_experiment.py`."
     )
+
+
+def trained(one: dict[str, Any]) -> str:
+    """What a training of a short measurement was, in words."""
+    settings = one["settings"]
+    return f"`{settings['model']['signature']}`, {settings['training']['steps']:,} steps, seed {one['seed']}"
+
+
+def sources(results: list[dict[str, Any]]) -> str:
+    """Where results that were found apart come from."""
+    return " and ".join(dict.fromkeys(map(provenance, results)))
 
 
 def extend_million(found: dict[str, Any]) -> str:
@@ -193,14 +202,13 @@ def paths(found: dict[str, Any]) -> str:
         figures = [one["results"][way]["figures"] for way in ways]
         mrr = [f"{figure['mrr']:.3f}" for figure in figures]
         rows.append([one["set"], f"{one['hops']}", *mrr, f"{figures[0]['chance_mrr']:.3f}"])
-    (steps,) = {one["settings"]["training"]["steps"] for one in found["results"]}
     (queries,) = {one["queries"] for one in found["results"]}
+    settings = dict.fromkeys(f"{one['set']}: {trained(one)}" for one in found["results"])
     head = ["set", "hops", *ways, "chance"]
     return (
         f"{table(head, rows)}\n\nMRR of {queries} answers each; {found['protocol']}. No path of training "
         "facts leads to such an answer. Frequency ranks entities by how often they answer the last relation "
-        f"in training. {steps:,} steps of training, seed {found['seed']}. {provenance(found)}; "
-        "written by `benchmarks/paths.py`."
+        f"in training. {'; '.join(settings)}. {sources(found['results'])}; written by `benchmarks/paths.py`."
     )
 
 
