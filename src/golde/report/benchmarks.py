@@ -196,19 +196,48 @@ def extend_million(found: dict[str, Any]) -> str:
 
 def paths(found: dict[str, Any]) -> str:
     """Answers several hops away."""
-    ways = list(found["results"][0]["results"])
+    results = found["results"]
+    ways = list(dict.fromkeys(way for one in results for way in one["results"]))
+    ways.sort(key=lambda way: way == "frequency in the last hop")  # a rival, after all beams
     rows = []
-    for one in found["results"]:
-        figures = [one["results"][way]["figures"] for way in ways]
-        mrr = [f"{figure['mrr']:.3f}" for figure in figures]
-        rows.append([one["set"], f"{one['hops']}", *mrr, f"{figures[0]['chance_mrr']:.3f}"])
-    (queries,) = {one["queries"] for one in found["results"]}
-    settings = dict.fromkeys(f"{one['set']}: {trained(one)}" for one in found["results"])
+    for one in results:
+        figures = {way: by["figures"] for way, by in one["results"].items()}
+        mrr = [f"{figures[way]['mrr']:.3f}" if way in figures else "" for way in ways]
+        chance = next(iter(figures.values()))["chance_mrr"]
+        rows.append([one["set"], f"{one['hops']}", *mrr, f"{chance:.3f}"])
+    settings = dict.fromkeys(
+        f"{one['set']}: {one['queries']} answers, {trained(one)}" for one in results
+    )
     head = ["set", "hops", *ways, "chance"]
     return (
-        f"{table(head, rows)}\n\nMRR of {queries} answers each; {found['protocol']}. No path of training "
-        "facts leads to such an answer. Frequency ranks entities by how often they answer the last relation "
-        f"in training. {'; '.join(settings)}. {sources(found['results'])}; written by `benchmarks/paths.py`."
+        f"{table(head, rows)}\n\nMRR; {found['protocol']}. No path of training facts leads to such an "
+        "answer. Frequency ranks entities by how often they answer the last relation in training. "
+        f"{'; '.join(settings)}.\n\n{path_probabilities(results)}\n\n{sources(results)}; written by "
+        "`benchmarks/paths.py`."
+    )
+
+
+def path_probabilities(results: list[dict[str, Any]]) -> str:
+    """How reliable probabilities of paths are, beside what they could have been."""
+    judged = [one for one in results if one["probabilities"]["paths"]]
+    ways = list(judged[0]["probabilities"]["results"])
+    rows = [
+        [
+            one["set"],
+            f"{one['hops']}",
+            *(f"{by['ece']:.3f}, {by['brier']:.3f}" for by in found["results"].values()),
+            f"{found['paths']}",
+            f"{found['right_ends']:,}",
+            f"{found['wrong_ends']:,}",
+        ]
+        for one, found in ((one, one["probabilities"]) for one in judged)
+    ]
+    head = ["set", "hops", *ways, "paths", "right ends", "wrong ends"]
+    return (
+        f"{table(head, rows)}\n\nECE and Brier score of probabilities that were fitted to each path on "
+        "validation facts, on ends that take a test fact and wrong ends of the right kind, both weighing "
+        "the same. The product is that of the calibrated probabilities of the hops of the beam's best path; "
+        "who says one half of everything is never wrong in the mean, and knows nothing."
     )
 
 
