@@ -158,14 +158,14 @@ def chances(run: golde.Run, queries: Tensor, paths: int, seed: int) -> dict[str,
     generator = torch.Generator().manual_seed(seed)
     said: dict[str, list[Array]] = {}
     labels: list[Labels] = []
-    used = 0
-    for path, _ in Counter(map(tuple, queries[:, 1:-1].tolist())).most_common():
+    for path, _ in Counter(map(tuple, queries[:, 1:-1].tolist())).most_common(paths):
         right, _ = held_out_paths(graph, path, ENDS, generator, "test")
         wrong, whose = wrong_ends(graph, path, right[:, 0], generator)
         composed = path_curve(model, graph, path, None, calibration.method)
-        by_beam = path_curve(model, graph, path, WIDTH, calibration.method)
-        if composed is None or by_beam is None or not len(wrong):
+        if composed is None or not len(wrong):
             continue
+        by_beam = path_curve(model, graph, path, WIDTH, calibration.method)
+        assert by_beam is not None  # the same ends
         asked = right[:, 0], torch.tensor([path]).expand(len(right), -1)
         row = torch.cat((torch.arange(len(right)), whose))
         end = torch.cat((right[:, 1], wrong))
@@ -179,15 +179,13 @@ def chances(run: golde.Run, queries: Tensor, paths: int, seed: int) -> dict[str,
         for way, probability in ways.items():
             said.setdefault(way, []).append(probability)
         labels.append(np.arange(len(end)) < len(right))
-        used += 1
-        if used == paths:
-            break
-    if not used:
-        return {"paths": 0}
-    all_labels, group = np.concatenate(labels), np.repeat(np.arange(used), list(map(len, labels)))
-    weights = balanced(all_labels, group)
+    if not labels:
+        return {"asked": paths, "paths": 0}
+    all_labels = np.concatenate(labels)
+    weights = balanced(all_labels, np.repeat(np.arange(len(labels)), list(map(len, labels))))
     return {
-        "paths": used,
+        "asked": paths,
+        "paths": len(labels),
         "right_ends": int(all_labels.sum()),
         "wrong_ends": int((~all_labels).sum()),
         "results": {

@@ -82,7 +82,7 @@ def test_paths_of_a_calibrated_run_have_probabilities_or_the_reason_why_not(
     plain = golde(*asked)
     assert plain.exit_code == 0, plain.stderr
     assert "probability" not in plain.stdout
-    assert "no probabilities: too few validation facts lead to an end of this path" in plain.stderr
+    assert "no probabilities: validation facts add too few ends to this path" in plain.stderr
     fewest = {"platt": 1}
     monkeypatch.setattr("golde.inference.path_probability.FEWEST_FACTS", fewest)
     for beam in ((), ("--beam", 4)):

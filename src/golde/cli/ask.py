@@ -52,7 +52,7 @@ def predict(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Many queries: rows of head, relation and tail with ? for the one to find.",
+            help="Many queries, as .tsv, .csv or .parquet: head, relation and tail, ? for the unknown.",
         ),
     ] = None,
     columns: options.Columns = None,

@@ -68,8 +68,8 @@ def answer(
         explain_probabilities(opened)
     elif calibrated:
         note(
-            "note: no probabilities: too few validation facts lead to an end of this path that training "
-            "facts do not lead to"
+            "note: no probabilities: validation facts add too few ends to this path, or nearly all entities "
+            "of the right kind are ends of it"
         )
     if out is not None:
         _write(out, found, calibrated)

@@ -60,13 +60,13 @@ def path_curve(
     progress: Progress = silent,
     seed: int = 0,
 ) -> Map | None:
-    """The curve from scores to probabilities, facts and negatives balanced; None where facts are too few."""
+    """The curve from scores to probabilities, right and wrong ends balanced; None where either are too few."""
     generator = torch.Generator().manual_seed(seed)
     held_out, facts = held_out_paths(graph, directions, MOST_PATHS, generator)
     if facts < FEWEST_FACTS[method]:
         return None
     wrong, whose = wrong_ends(graph, directions, held_out[:, 0], generator)
-    if not len(wrong):
+    if len(wrong) < FEWEST_FACTS[method]:
         return None
     row = torch.cat((torch.arange(len(held_out)), whose))
     ends = torch.cat((held_out[:, 1], wrong))

@@ -226,7 +226,7 @@ def path_probabilities(results: list[dict[str, Any]]) -> str:
             one["set"],
             f"{one['hops']}",
             *(f"{by['ece']:.3f}, {by['brier']:.3f}" for by in found["results"].values()),
-            f"{found['paths']}",
+            f"{found['paths']} of {found['asked']}",
             f"{found['right_ends']:,}",
             f"{found['wrong_ends']:,}",
         ]
@@ -237,7 +237,8 @@ def path_probabilities(results: list[dict[str, Any]]) -> str:
         f"{table(head, rows)}\n\nECE and Brier score of probabilities that were fitted to each path on "
         "validation facts, on ends that take a test fact and wrong ends of the right kind, both weighing "
         "the same. The product is that of the calibrated probabilities of the hops of the beam's best path; "
-        "who says one half of everything is never wrong in the mean, and knows nothing."
+        "who says one half of everything is never wrong in the mean, and knows nothing. Asked for are the "
+        "most common paths of such queries; those with too few ends to fit to have no probabilities."
     )
 
 
