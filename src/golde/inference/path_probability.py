@@ -60,7 +60,7 @@ def path_curve(
     progress: Progress = silent,
     seed: int = 0,
 ) -> Map | None:
-    """The curve from scores to probabilities, right and wrong ends balanced; None where either are too few."""
+    """The curve from scores to probabilities, right and wrong ends balanced; None where either is too few."""
     generator = torch.Generator().manual_seed(seed)
     held_out, facts = held_out_paths(graph, directions, MOST_PATHS, generator)
     if facts < FEWEST_FACTS[method]:

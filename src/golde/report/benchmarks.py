@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from golde.report.tables import machine
 from golde.report.tables import markdown as table
 from golde.runs.atomic import read_json
 
@@ -136,6 +137,53 @@ def advise_million(found: dict[str, Any]) -> str:
         "own, on one thread of a machine that did other work too: hence the difference between the time of "
         f"the processor and that of the clock. {provenance(found)}; written by "
         "`benchmarks/advise_million.py`."
+    )
+
+
+def advise_geometry(found: dict[str, Any]) -> str:
+    """Validation MRR of the proposed signature beside those of others with as many numbers."""
+    groups: dict[tuple[str, int, str, str], dict[int, dict[str, Any]]] = {}  # each by seed
+    failed = []
+    for one in found["trainings"]:
+        if "failed" in one:
+            what = f"{one['signature']} on {one['set']} with seed {one['seed']}"
+            failed.append(f"{what} failed: {one['failed']}. ")
+        else:
+            key = one["set"], one["steps"], one["variant"], one["signature"]
+            groups.setdefault(key, {})[one["seed"]] = one
+    chosen = {key[:2]: runs for key, runs in groups.items() if key[2] == "chosen"}
+    rows = []
+    for (name, steps, variant, signature), runs in sorted(
+        groups.items(), key=lambda item: item[0][:2]
+    ):
+        mrr = {seed: run["validation"]["mrr"] for seed, run in runs.items()}
+        beside = chosen.get((name, steps), {})
+        changes = [mrr[seed] - beside[seed]["validation"]["mrr"] for seed in mrr if seed in beside]
+        several = f" ({min(mrr.values()):.4f}–{max(mrr.values()):.4f})" if len(mrr) > 1 else ""
+        rows.append(
+            [
+                f"{name}, {steps:,} steps",
+                variant,
+                f"`{signature}`",
+                f"**{fmean(mrr.values()):.4f}**{several}",
+                f"{fmean(changes):+.4f}" if changes and runs is not beside else "",
+                f"{fmean(run['validation']['hits@10'] for run in runs.values()):.3f}",
+                f"{fmean(run['seconds'] for run in runs.values()):,.0f} s",
+            ]
+        )
+    head = ["set", "signature", "", "validation MRR", "difference", "H@10", "training"]
+    seeds = ", ".join(map(str, sorted({one["seed"] for one in found["trainings"]})))
+    machines = dict.fromkeys(
+        f"{machine(one)}; commit `{one['commit'][:10]}`" for one in found["trainings"]
+    )
+    return (
+        f"{table(head, rows)}\n\n*Chosen* is the paper's signature, or where there is none the default, "
+        "*advised* what `golde advise` proposes for as many numbers, the others have all their components of "
+        "one geometry. Settings are those of `configs/`, which were made for the chosen signature; so many "
+        "steps and no more, last parameters; filtered MRR of the whole validation split, both sides, "
+        f"realistic rank on ties. Means over seeds {seeds} with their range, and the mean difference to the "
+        f"chosen signature at the same seed. {''.join(failed)}{' and '.join(machines)}; written by "
+        "`benchmarks/advise_geometry.py`."
     )
 
 
@@ -485,6 +533,7 @@ SECTIONS = {
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
     "load_million": ("Loading a million facts", load_million),
     "advise_million": ("Advice on a million facts", advise_million),
+    "advise_geometry": ("Advised signatures beside the paper's", advise_geometry),
     "extend_experiment": ("New entities without training again", extend_experiment),
     "extend_million": ("New entities on a million facts", extend_million),
     "paths": ("Several hops", paths),
