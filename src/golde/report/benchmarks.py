@@ -268,7 +268,7 @@ def paths(found: dict[str, Any]) -> str:
 def path_probabilities(results: list[dict[str, Any]]) -> str:
     """How reliable probabilities of paths are, beside what they could have been."""
     judged = [one for one in results if one["probabilities"]["paths"]]
-    ways = list(judged[0]["probabilities"]["results"])
+    ways = dict.fromkeys(way for one in judged for way in one["probabilities"]["results"])
     rows = [
         [
             one["set"],
