@@ -27,6 +27,10 @@ from golde.progress import Progress, silent
 MOST_PATHS = 100
 """Held-out paths that are fitted to: as many queries more."""
 
+MOST_SCORES = 1 << 26
+"""There are fewer where so many scores in the last hop, a minute's work, would not do; but not below
+three times as many as a fit needs."""
+
 NEGATIVES = 10
 """Wrong ends drawn for each of them, if there are as many."""
 
@@ -62,7 +66,9 @@ def path_curve(
 ) -> Map | None:
     """The curve from scores to probabilities, right and wrong ends balanced; None where either is too few."""
     generator = torch.Generator().manual_seed(seed)
-    held_out, facts = held_out_paths(graph, directions, MOST_PATHS, generator)
+    affordable = MOST_SCORES // (model.entities * (beam or 1))
+    most = min(MOST_PATHS, max(3 * FEWEST_FACTS[method], affordable))
+    held_out, facts = held_out_paths(graph, directions, most, generator)
     if facts < FEWEST_FACTS[method]:
         return None
     wrong, whose = wrong_ends(graph, directions, held_out[:, 0], generator)
