@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from golde.report.tables import machine
+from golde.report.tables import machine, short_commit
 from golde.report.tables import markdown as table
 from golde.runs.atomic import read_json
 
@@ -174,7 +174,7 @@ def advise_geometry(found: dict[str, Any]) -> str:
     head = ["set", "signature", "", "validation MRR", "difference", "H@10", "training"]
     seeds = ", ".join(map(str, sorted({one["seed"] for one in found["trainings"]})))
     machines = dict.fromkeys(
-        f"{machine(one)}; commit `{one['commit'][:10]}`" for one in found["trainings"]
+        f"{machine(one)}; commit `{short_commit(one['commit'])}`" for one in found["trainings"]
     )
     return (
         f"{table(head, rows)}\n\n*Chosen* is the paper's signature, or where there is none the default, "
