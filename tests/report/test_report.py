@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from golde.errors import GoldeError, RunError
+from golde.report.levers import levers_section
 from golde.report.pages import CLOSE, OPEN, rendered, write_pages
 from golde.report.paper import GRAPHS, Evidence, paper
 from golde.report.plots import write_plots
@@ -102,6 +103,20 @@ def test_the_table_shows_every_configuration(results: Path) -> None:
     ]
     assert small[2] == ".4800"
     assert small[-1] == "fedcba9+"
+
+
+def test_changes_are_set_beside_the_configuration_best_first(results: Path) -> None:
+    assert levers_section(results) == ""  # other studies change more than one setting
+    for name, mrr in (("as-configured", 0.51), ("no-penalty", 0.49), ("margin-6", 0.512)):
+        for seed in (0, 1):
+            ranked = record("wn18rr", f"wn18rr-{name}", seed, mrr + 0.001 * seed)
+            keep(results, ranked | {"study": "levers-wn18rr", "split": "valid"})
+    rows = [line for line in levers_section(results).splitlines() if line.startswith("| ")][2:]
+    assert rows == [
+        "| margin 6 | 2 | .5125 | +.0020 | .613 | 512 |",
+        "| as configured | 2 | .5105 |  | .611 | 510 |",
+        "| no penalty | 2 | .4905 | -.0200 | .591 | 490 |",
+    ]
 
 
 def test_damaged_results_are_named(results: Path) -> None:
