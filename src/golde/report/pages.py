@@ -9,11 +9,11 @@ from pathlib import Path
 
 from golde.errors import GoldeError
 from golde.report.benchmarks import IN_README, SECTIONS, section
-from golde.report.levers import levers_section
 from golde.report.paper import Evidence
 from golde.report.plots import write_plots
 from golde.report.step_plots import write_step_plots
 from golde.report.tables import reproduced_section
+from golde.report.variations import variation_sections
 from golde.runs.atomic import write_text
 
 OPEN, CLOSE = "<!-- results -->", "<!-- /results -->"
@@ -59,7 +59,7 @@ def rendered(root: Path, results: Path) -> dict[Path, str]:
     short = [reproduced, *(benchmarks[name] for name in IN_README)]
     content = "\n\n".join(part.replace("## ", "### ", 1) for part in short if part)
     whole = "\n\n".join(
-        part for part in (reproduced, levers_section(results), *benchmarks.values()) if part
+        part for part in (reproduced, *variation_sections(results), *benchmarks.values()) if part
     )
     return {
         readme: between(readme.read_text(encoding="utf-8"), content, readme),
