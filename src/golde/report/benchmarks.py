@@ -179,7 +179,7 @@ def advise_geometry(found: dict[str, Any]) -> str:
     return (
         f"{table(head, rows)}\n\n*Chosen* is the paper's signature, or where there is none the default, "
         "*advised* what `golde advise` proposes for as many numbers, the others have all their components of "
-        "one geometry. Settings are those of `configs/`, the weight of elliptic components the paper's; so many "
+        "one geometry. Settings are those of `configs/`, elliptic weights the paper's; so many "
         "steps and no more, last parameters; filtered MRR of the whole validation split, both sides, "
         f"realistic rank on ties. Means over seeds {seeds} with their range, and the mean difference to the "
         f"chosen signature at the same seed. {''.join(failed)}{' and '.join(machines)}; written by "
