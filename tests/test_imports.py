@@ -27,7 +27,7 @@ ARROWS: dict[str, set[str]] = {
     "training": {"models", "data", "evaluation", "runs"},
     "inference": {"runs", "evaluation"},
     "analysis": {"runs", "evaluation"},
-    "distributed": {"training"},
+    "distributed": {"training", "words"},
     "benchmark": {"training"},
     "tuning": {"training"},
     "interop": {"training"},
@@ -47,6 +47,7 @@ EXTRAS = (
     "pykeen",
     "torch_geometric",
     "optuna",
+    "psycopg",
 )
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 

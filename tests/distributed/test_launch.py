@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import golde
-from golde.distributed.launch import MeetingError, refuse_differences, telling
+from golde.distributed.launch import MeetingError, joined, refuse_differences, telling
 from golde.distributed.world import World
 from golde.errors import GoldeError
 from golde.runs import RunFolder
@@ -103,6 +104,19 @@ def test_only_a_mistake_ends_all_tries(tmp_path: Path, monkeypatch: pytest.Monke
     assert (tmp_path / "1").read_text() == "no such file"
     with pytest.raises(MeetingError), telling():
         raise MeetingError("nobody there")
+
+
+def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address, port = taken.getsockname()
+        told = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": address, "MASTER_PORT": str(port)}
+        for name, value in told.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(MeetingError, match=rf"port {port} of {address}.* is in use"):  # noqa: SIM117
+            with joined("cpu", 5, print):
+                pass
 
 
 def test_processes_that_know_different_things_say_so() -> None:

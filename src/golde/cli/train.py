@@ -31,6 +31,10 @@ NUMBERS = 128
 """Numbers an entity that a preset fills unless told otherwise."""
 
 
+STALL_LIMIT = 600.0
+"""Seconds that the others wait for one of several processes before they name it and end."""
+
+
 def register(app: typer.Typer) -> None:
     app.command(epilog="Example: golde train facts.tsv --out runs/facts")(train)
 
@@ -75,6 +79,14 @@ def train(
             help="Spread training over N processes of this machine, one a GPU if there are any.",
         ),
     ] = None,
+    stall_limit: Annotated[
+        float,
+        typer.Option(
+            min=1,
+            metavar="SECONDS",
+            help="Of several processes, name one that keeps the others waiting so long, and end.",
+        ),
+    ] = STALL_LIMIT,
     track: Annotated[
         bool,
         typer.Option("--track", help="Write TensorBoard files into the run folder (extra: track)."),
@@ -90,7 +102,7 @@ def train(
 
     if devices is not None:
         raise typer.Exit(launch.run_on(devices, _without_devices(sys.argv[1:])))
-    with launch.telling(), launch.joined_if_several(device.value) as world:
+    with launch.telling(), launch.joined_if_several(device.value, stall_limit, note) as world:
         with nullcontext() if world is None else world.all_or_none():
             if track:
                 summary_writer()  # before a large graph is read, should it be missing

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -19,14 +19,15 @@ from types import FrameType
 
 import torch
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
+from golde.distributed.lookout import Lookout
 from golde.distributed.world import FailedElsewhereError, Processes, World
 from golde.errors import GoldeError
 
-PATIENCE = timedelta(minutes=10)
-"""How long processes wait for one that does not answer before they give up."""
+_TAKEN = ("EADDRINUSE", "ddress already in use")
+"""What torch says where the port is another's."""
 
 TOLD = "GOLDE_TOLD"
 """Names the folder in which processes tell what went wrong to the one that started them."""
@@ -76,8 +77,11 @@ def _tries() -> int:
 
 
 @contextmanager
-def joined(device: str) -> Iterator[World]:
-    """The world of all processes, met for as long as it lasts: on GPUs by NCCL, else by Gloo."""
+def joined(device: str, patience: float, tell: Callable[[str], None]) -> Iterator[World]:
+    """The world of all processes, met for as long as it lasts: on GPUs by NCCL, else by Gloo.
+
+    One that keeps the others waiting for ``patience`` seconds is named to ``tell``, and they end.
+    """
     on_gpus = device == "cuda" or (device == "auto" and torch.cuda.is_available())
     if on_gpus:
         own, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
@@ -86,19 +90,23 @@ def joined(device: str) -> Iterator[World]:
                 f"{own + 1} processes on a machine with {there} GPUs; start one a GPU, or use --device cpu"
             )
         torch.cuda.set_device(own)
+    # The addresses that lost processes left there must not be taken for those of this try.
+    prefix = f"try {_tries()}"
+    # Exchanges give up later than the lookout, which can tell why.
+    longer = timedelta(seconds=2 * patience + 60)
     try:
-        store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-        # The addresses that lost processes left there must not be taken for those of this try.
-        store = PrefixStore(f"try {_tries()}", store)
+        meeting, rank, size = next(rendezvous("env://", timeout=timedelta(seconds=patience)))
+        store = PrefixStore(prefix, meeting)
         backend = "cpu:gloo,cuda:nccl" if on_gpus else "gloo"
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
-    except (RuntimeError, ValueError) as error:  # an address that is taken, or nobody there
-        raise MeetingError(
-            f"the processes did not find each other at {os.environ['MASTER_ADDR']}:"
-            f"{os.environ['MASTER_PORT']}: {error}; check address and port, and that all were started"
-        ) from None
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=longer)
+        place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        watched = PrefixStore(prefix, _client(*place, longer))
+    except (RuntimeError, ValueError) as error:
+        raise _missed(error) from None
     try:
-        yield Processes()
+        world = Processes()
+        with Lookout(world, watched, patience, tell):
+            yield world
     except FailedElsewhereError:
         raise
     except GoldeError as error:  # found by all of them, or by one and then by those who miss it
@@ -109,14 +117,38 @@ def joined(device: str) -> Iterator[World]:
         dist.destroy_process_group()
 
 
+def _client(address: str, port: int, patience: timedelta) -> Store:
+    """A way of its own to where the processes met, for a thread of its own."""
+    return dist.TCPStore(  # type: ignore[attr-defined]
+        address, port, wait_for_workers=False, timeout=patience
+    )
+
+
 @contextmanager
-def joined_if_several(device: str) -> Iterator[World | None]:
+def joined_if_several(
+    device: str, patience: float, tell: Callable[[str], None]
+) -> Iterator[World | None]:
     """The same where this process was started as one of several; else there is no world."""
     if not is_one_of_several():
         yield None
         return
-    with joined(device) as world:
+    with joined(device, patience, tell) as world:
         yield world
+
+
+def _missed(error: Exception) -> MeetingError:
+    """Why the processes did not meet."""
+    address, port = os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]
+    if any(sign in str(error) for sign in _TAKEN):
+        return MeetingError(
+            f"port {port} of {address}, where the processes are to meet, is in use by another program; "
+            "choose another: --rdzv-endpoint HOST:PORT for torchrun, else MASTER_PORT, the same for all"
+        )
+    why = " ".join(str(error).split()).rstrip(".")
+    return MeetingError(
+        f"the processes did not find each other at {address}:{port}: {why}; check address and port, and "
+        "that all were started"
+    )
 
 
 def _told_already(store: PrefixStore) -> bool:

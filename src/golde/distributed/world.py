@@ -37,24 +37,26 @@ class World(ABC):
     def __init__(self) -> None:
         self.sent = 0  # bytes this process has put in, for whoever measures the traffic
         self.exchanges = 0  # it has come to, finished or not
+        self.waits = False  # for the others, in one of them
+        self.step = 0  # of training, for whoever watches that all get on
 
     def add_up(self, tensor: Tensor) -> Tensor:
         """The sum over all processes, in place."""
-        self._count(tensor.nbytes)
-        return self._add_up(tensor)
+        with self._exchange(tensor.nbytes):
+            return self._add_up(tensor)
 
     def collect(self, tensor: Tensor) -> Tensor:
         """What each process has, (size, *shape)."""
-        self._count(tensor.nbytes)
-        return self._collect(tensor)
+        with self._exchange(tensor.nbytes):
+            return self._collect(tensor)
 
     def deliver(self, parcels: Sequence[Tensor]) -> list[Tensor]:
         """What each process has for this one, in order; ``parcels`` are rows (n, *shape) for each of them.
 
         They may differ in n, and lie on the CPU.
         """
-        self._count(sum(parcel.nbytes for parcel in parcels))
-        return self._deliver(parcels)
+        with self._exchange(sum(parcel.nbytes for parcel in parcels)):
+            return self._deliver(parcels)
 
     def ask(self, owner: Tensor, rows: Tensor, answer: Callable[[Tensor], Tensor]) -> Tensor:
         """For each row (n, …) what its owner answers (n, …).
@@ -68,9 +70,15 @@ class World(ABC):
         found = torch.cat(self.deliver(answers))
         return torch.empty_like(found).index_copy_(0, order, found)
 
-    def _count(self, sent: int) -> None:
+    @contextmanager
+    def _exchange(self, sent: int) -> Iterator[None]:
         self.sent += sent
         self.exchanges += 1
+        self.waits = True
+        try:
+            yield
+        finally:
+            self.waits = False
 
     def share(self, total: int) -> range:
         """The rows of a table of ``total`` that this process owns."""
