@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from golde.report.scaling import scaling
 from golde.report.tables import markdown as table
 from golde.runs.atomic import read_json
 
@@ -452,6 +453,7 @@ SECTIONS = {
     "paths": ("Several hops", paths),
     "complete_heads": ("Facts that a graph lacks", complete_heads),
     "explain_million": ("Reasons and rules on a million facts", explain_million),
+    "scaling": ("Several processes", scaling),
 }
 
 
