@@ -29,11 +29,15 @@ world = Processes()
 rows = torch.tensor([[1.0 + world.rank, 2.0]])
 print(world.rank, world.size, list(world.share(5)), world.add_up(rows.clone()).tolist(),
       world.collect(rows[0]).tolist(), world.sent)
+parcels = [torch.full((n, 2), world.rank) for n in ((0, 2), (1, 0))[world.rank]]
+print([told.tolist() for told in world.deliver(parcels)])
+asked = torch.tensor([7, 8, 9])
+print(world.ask(asked % 2, asked, lambda some: 10 * some + world.rank).tolist())
 dist.destroy_process_group()
 """
 
 
-def test_two_processes_add_up_and_collect(tmp_path: Path) -> None:
+def test_two_processes_add_up_collect_and_deliver(tmp_path: Path) -> None:
     workers = [
         subprocess.Popen(
             [sys.executable, "-c", SCRIPT.format(store=tmp_path / "store", rank=rank)],
@@ -45,7 +49,11 @@ def test_two_processes_add_up_and_collect(tmp_path: Path) -> None:
     ]
     found = [worker.communicate(timeout=120)[0].strip() for worker in workers]
     told = "[[3.0, 4.0]] [[1.0, 2.0], [2.0, 2.0]] 16"
-    assert found == [f"0 2 [0, 1] {told}", f"1 2 [2, 3, 4] {told}"]
+    answers = "[71, 80, 91]"
+    assert found == [
+        f"0 2 [0, 1] {told}\n[[], [[1, 1]]]\n{answers}",
+        f"1 2 [2, 3, 4] {told}\n[[[0, 0], [0, 0]], []]\n{answers}",
+    ]
 
 
 def test_train_spreads_over_processes_of_this_machine(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from golde.errors import GoldeError
+from golde.errors import GoldeError, MissingExtraError
 from golde.tuning.database import Database, shown
 
 SECRET = "hunter2"
@@ -43,6 +45,12 @@ def test_what_a_driver_says_is_told_without_the_password() -> None:
         assert SECRET not in database.without_secrets(words)
         assert "hunter%32" not in database.without_secrets(words)
     assert SECRET in database.url  # the driver is told
+
+
+def test_a_missing_driver_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'golde\[postgres\]'"):
+        Database("postgresql://me:hunter2@db/kg")
 
 
 def test_braces_are_no_template() -> None:
