@@ -221,3 +221,18 @@ def test_a_database_that_is_away_is_told(url: str, tmp_path: Path) -> None:
     _, stderr = finish(tune(tmp_path, nobody, "one", "--trials", 1), code=2)
     assert "golde:…@127.0.0.1:1/none: cannot be used as a study" in stderr
     assert "Traceback" not in stderr
+
+
+def test_a_database_that_goes_away_on_the_way_is_told(url: str, tmp_path: Path) -> None:
+    command = tune(tmp_path, url, "one", "--trials", 50)
+    while not running(url):
+        assert command.poll() is None, command.communicate()[1]
+        time.sleep(0.05)
+    server, _, name = url.rpartition("/")
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+        )
+    _, stderr = finish(command, code=2)
+    assert f"{name}: the study cannot be reached any more" in stderr

@@ -112,7 +112,7 @@ class Study:
                 "of a database that can be reached from here"
             ) from None
 
-    def _why(self, error: Exception) -> str:
+    def _why(self, error: BaseException) -> str:
         """What a database says, in one line."""
         words = str(getattr(error, "orig", None) or error.__cause__ or error).splitlines()[0]
         return words if self.database is None else self.database.without_secrets(words)
@@ -229,9 +229,8 @@ class Study:
         What is in ``failures`` ends the trial, other errors also the search.
         """
         import optuna
-        import sqlalchemy
 
-        with ExitStack() as turn:
+        with self._reached(), ExitStack() as turn:
             turn.enter_context(self._turn())
             trials = self.trials()
             if sum(trial.counts or trial.state == "running" for trial in trials) >= wanted:
@@ -249,19 +248,29 @@ class Study:
                 turn.close()  # all of it is written down: the next may ask
                 return objective(trial, point)
 
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-                    self._study.optimize(run, n_trials=1, catch=failures)
-            except (
-                optuna.exceptions.StorageInternalError,
-                sqlalchemy.exc.SQLAlchemyError,
-            ) as error:
-                raise GoldeError(
-                    f"{self.shown}: the study was lost on the way: {self._why(error)}; the same "
-                    "command goes on"
-                ) from None
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                self._study.optimize(run, n_trials=1, catch=failures)
         return True
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Whatever is done inside; a database that goes away on the way is told as such."""
+        import optuna
+        import sqlalchemy
+
+        lost = optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError
+        try:
+            yield
+        except Exception as error:
+            # Optuna may stumble over it once more, and then it is only the reason.
+            reason = next((one for one in _reasons(error) if isinstance(one, lost)), None)
+            if reason is None:
+                raise
+            raise GoldeError(
+                f"{self.shown}: the study cannot be reached any more: {self._why(reason)}; the same command "
+                "goes on where it stopped"
+            ) from None
 
     def waits_for_others(self, wanted: int) -> bool:
         """Whether trials that others have under way may yet be lost, and with them the number that is wanted.
@@ -272,7 +281,7 @@ class Study:
 
         if self.database is None:
             return False
-        with warnings.catch_warnings():
+        with self._reached(), warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             optuna.storages.fail_stale_trials(self._study)
         return sum(trial.counts for trial in self.trials()) < wanted
@@ -325,7 +334,8 @@ class Study:
 
     def trials(self) -> list[Trial]:
         """All trials so far, as the database has them now."""
-        return [_plain(trial) for trial in self._study.get_trials(deepcopy=False)]
+        with self._reached():
+            return [_plain(trial) for trial in self._study.get_trials(deepcopy=False)]
 
     def best(self) -> Trial | None:
         """The complete trial with the highest validation MRR, of equals the first."""
@@ -392,6 +402,13 @@ def _refuse_other_files(path: Path) -> None:
         )
     if tables and columns != _STUDIES:
         raise GoldeError(f"{path}: is a database, but holds no study; choose another --study")
+
+
+def _reasons(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, what it came of, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _try_again(study: optuna.Study, lost: optuna.trial.FrozenTrial) -> None:
