@@ -33,7 +33,12 @@ def test_a_url_is_shown_without_its_password(url: str, expected: str) -> None:
 
 
 def test_what_is_no_url_is_told_without_the_password() -> None:
-    for url in ("postgresql://me:hunter2@db:port/kg", "://me:hunter2@db"):
+    for url in (
+        "postgresql://me:hunter2@db:port/kg",
+        "://me:hunter2@db",
+        "postgresql://me:a@hunter2@db/kg",  # of which a driver would take hunter2@db for the host
+        "postgresql://me:a/hunter2@db/kg",
+    ):
         with pytest.raises(GoldeError, match="is no URL of a database") as caught:
             Database(url)
         assert SECRET not in str(caught.value)

@@ -31,7 +31,10 @@ class Database:
         self._secrets = [
             found[2] for pattern in (_LOGIN, _SETTING) for found in pattern.finditer(url)
         ]
+        login = _LOGIN.search(url)
         try:
+            if login is not None and not {"@", "/"}.isdisjoint(login[2]):
+                raise ValueError  # what follows would be taken for the host, and be told
             parsed = make_url(re.sub("^postgres://", "postgresql://", url))
             kind = parsed.get_backend_name()
         except (ArgumentError, ValueError):
