@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from golde.data.columns import Columns, wrong_width
+from golde.data.files import Report, suffix_of
 from golde.data.graph import SPLITS
 from golde.data.loading import Source, locate, new_relation, unseen_note
 from golde.data.notes import note
@@ -65,12 +66,11 @@ class _Reading:
         self, found: Source, columns: Columns | None, world: World, progress: Progress
     ) -> None:
         self.found, self.world, self.index = found, world, NameIndex()
-        parts = parts_of(found.files, world.rank, world.size)
         self.files: list[tuple[Part, FileFacts]] = []
+        parts = parts_of(found.files, world.rank, world.size)
         for i, part in enumerate(parts):
-            facts = read_part(part, columns, self.index, lambda done: None)
-            self.files.append((part, facts))
-            progress(i + 1, len(parts))
+            report = _report(part, i, len(parts), progress)
+            self.files.append((part, read_part(part, columns, self.index, report)))
 
     def graph(self, valid: float | int, test: float | int, seed: int) -> GraphShare:
         """The share of this process, with the notes of all."""
@@ -216,6 +216,18 @@ class _Reading:
             shared[number] = touched.sum()
         shared = self.world.add_up(shared)  # the row itself is one
         return ((first[:, 0] == 1) & (shared == 1) & (first[:, 4] > 1)).tolist()
+
+
+def _report(part: Part, number: int, parts: int, progress: Progress) -> Report:
+    """Tells, in thousandths of all parts, how far the reading of one has come."""
+    is_text = part.rows is not None and suffix_of(part.path) != ".parquet"
+    bytes_ = part.rows if part.rows is not None and is_text else range(part.path.stat().st_size)
+
+    def report(done: int) -> None:
+        share = (done - bytes_.start) / max(1, len(bytes_))
+        progress(round(1000 * (number + min(1.0, max(0.0, share)))), 1000 * parts)
+
+    return report
 
 
 def _renumbered(facts: FileFacts, ids: Tensor, relations: Tensor) -> Tensor:
