@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import torch
 
 from golde.config import Config
 from golde.data.graph import SPLITS
+from golde.distributed import streaming
 from golde.distributed.graph import GraphShare
 from golde.distributed.loop import train_sharded
 from golde.distributed.reading import load_share
@@ -20,7 +23,7 @@ from golde.errors import GoldeError, RunError
 from golde.evaluation.evaluate import figures_of, rank_triples
 from golde.evaluation.protocol import Protocol
 from golde.runs import RunFolder
-from golde.runs.atomic import read_tensors, write_tensors
+from golde.runs.atomic import read_tensors, replacing, write_tensors
 from golde.training import StoppedError, train
 from golde.training.loop import DivergedError
 from threads import together
@@ -170,6 +173,34 @@ def test_what_the_first_process_refuses_all_refuse(tmp_path: Path) -> None:
     assert "the folder is not empty and holds no run" in first
     assert others == ["process 0 failed; what it says tells why"] * 2
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("name", ["graph.safetensors", "model.safetensors"])
+def test_a_file_that_cannot_be_written_stops_all(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full, say: nobody waits for the process that writes."""
+
+    @contextmanager
+    def full(path: Path) -> Iterator[Path]:
+        with replacing(path) as new:
+            if path.name == name and os.path.exists("/dev/full"):
+                new.symlink_to("/dev/full")
+            elif path.name == name:
+                raise OSError(28, "No space left on device")
+            yield new
+
+    def work(world: World) -> str:
+        with pytest.raises(GoldeError) as caught:
+            train_sharded(
+                GraphShare.of(ring(), world), tmp_path / "run", CONFIG, world, device="cpu"
+            )
+        return str(caught.value)
+
+    monkeypatch.setattr(streaming, "replacing", full)
+    first, *others = together(3, work)
+    assert f"{name}: cannot be written: No space left on device" in first
+    assert others == ["process 0 failed; what it says tells why"] * 2
 
 
 def test_one_process_and_several_do_not_go_on_from_each_other(tmp_path: Path) -> None:

@@ -10,11 +10,9 @@ Who needs the name of another entity looks it up in the run folder.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import BinaryIO
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -25,11 +23,18 @@ from golde.data.vocabulary import Vocabulary
 from golde.distributed.digest import shared_digest
 from golde.distributed.facts import FactShare
 from golde.distributed.names import NameShare, deliver_texts, merge_names, number_names
-from golde.distributed.streaming import PORTION, joined_texts, told_first, write_header
+from golde.distributed.streaming import (
+    PORTION,
+    Take,
+    header,
+    joined_texts,
+    told_first,
+    written_by_first,
+)
 from golde.distributed.world import World
 from golde.errors import RunError
 from golde.runs import RunFolder
-from golde.runs.atomic import RESTORE, replacing
+from golde.runs.atomic import RESTORE
 from golde.runs.folder import checked_facts
 
 
@@ -109,57 +114,27 @@ class GraphShare:
 
     def write(self, folder: RunFolder) -> None:
         """Write the graph into a run folder, as one process would."""
-        _written(folder.path / "vocabulary.json", self.world, self._write_names)
-        _written(folder.path / "graph.safetensors", self.world, self._write_rows)
+        written_by_first(folder.path / "vocabulary.json", self.world, self._write_names)
+        written_by_first(folder.path / "graph.safetensors", self.world, self._write_rows)
 
-    def _write_names(self, file: BinaryIO | None) -> None:
+    def _write_names(self, take: Take) -> None:
         between = ",\n    "
         quoted = (json.dumps(name, ensure_ascii=False) for name in self.entities.names)
         first = not self.entities.edges[self.world.rank]
-        take = _writer(file)
         take(b'{\n  "entities": [\n    ')
         told_first(joined_texts(quoted, between, first=first), self.world, take)
         relations = between.join(json.dumps(name, ensure_ascii=False) for name in self.relations)
         take(f'\n  ],\n  "relations": [\n    {relations}\n  ]\n}}\n'.encode())
 
-    def _write_rows(self, file: BinaryIO | None) -> None:
-        if file is not None:
-            shapes = {split: [count, 3] for split, count in self.counts.items()}
-            header = {s: ("I32", shape, 4 * shape[0] * shape[1]) for s, shape in shapes.items()}
-            write_header(file, header)
+    def _write_rows(self, take: Take) -> None:
+        take(header({s: ("I32", [count, 3], 12 * count) for s, count in self.counts.items()}))
         for split in SPLITS:
-            told_first(_portions(self.rows[split]), self.world, _writer(file))
+            told_first(_portions(self.rows[split]), self.world, take)
 
 
 def _portions(rows: Tensor) -> Iterator[bytes]:
     for some in rows.split(PORTION // 12):
         yield some.to(torch.int32).numpy().astype("<i4").tobytes()
-
-
-def _writer(file: BinaryIO | None) -> Callable[[bytes], object]:
-    """Adds to the file, where there is one: with the first process."""
-
-    def write(portion: bytes) -> None:
-        if file is None:
-            return
-        try:
-            file.write(portion)
-        except OSError as error:
-            raise RunError(
-                f"{file.name}: cannot be written: {error.strerror or error}; check its rights and the space "
-                "on the disk"
-            ) from None
-
-    return write
-
-
-def _written(path: Path, world: World, write: Callable[[BinaryIO | None], None]) -> None:
-    """A new file that takes the place of ``path`` once the first process has written all that it is told."""
-    if world.rank:
-        write(None)
-        return
-    with replacing(path) as new, new.open("wb") as file:
-        write(file)
 
 
 def _stored_rows(folder: RunFolder, split: str, world: World) -> Tensor:

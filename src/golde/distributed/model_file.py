@@ -11,12 +11,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from golde.distributed.streaming import PORTION, write_header
+from golde.distributed.streaming import PORTION, Take, header, written_by_first
 from golde.distributed.update import OWNED
 from golde.distributed.world import World
 from golde.models import Model
 from golde.runs import RunFolder
-from golde.runs.atomic import replacing
 
 _TYPES = {torch.float32: "F32", torch.float64: "F64"}
 
@@ -24,14 +23,14 @@ _TYPES = {torch.float32: "F32", torch.float64: "F64"}
 def write_model(folder: RunFolder, model: Model, entities: int, world: World) -> None:
     """Write ``model.safetensors``; every process gives its rows."""
     tensors = {name: tensor.detach() for name, tensor in sorted(model.state_dict().items())}
-    if world.rank:
-        for _ in _portions(tensors, entities, world):
-            pass
-        return
-    with replacing(folder.path / "model.safetensors") as new, new.open("wb") as file:
-        write_header(file, {name: _written_as(name, t, entities) for name, t in tensors.items()})
+
+    def write(take: Take) -> None:
+        take(header({name: _written_as(name, t, entities) for name, t in tensors.items()}))
         for portion in _portions(tensors, entities, world):
-            file.write(portion.cpu().numpy().tobytes())
+            if world.rank == 0:
+                take(portion.cpu().numpy().tobytes())
+
+    written_by_first(folder.path / "model.safetensors", world, write)
 
 
 def _portions(tensors: dict[str, Tensor], entities: int, world: World) -> Iterator[Tensor]:

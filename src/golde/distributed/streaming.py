@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 import torch
 
 from golde.distributed.world import World
-from golde.errors import GoldeError
+from golde.runs.atomic import replacing
 
 PORTION = 1 << 24
 """Bytes that are sent at once."""
 
 
-def told_first(portions: Iterable[bytes], world: World, take: Callable[[bytes], object]) -> None:
-    """Give ``take`` in the first process all portions: its own, then those of the second, and so on.
+Take = Callable[[bytes], object]
+"""What is done with the next bytes of a file or of a digest."""
 
-    Where it fails, all processes do, once everything was sent.
-    """
-    mine, failed = iter(portions), None
+
+def told_first(portions: Iterable[bytes], world: World, take: Take) -> None:
+    """Give ``take`` in the first process all portions: its own, then those of the second, and so on."""
+    mine = iter(portions)
     for source in range(world.size):
         more = True
         while more:
@@ -31,14 +34,33 @@ def told_first(portions: Iterable[bytes], world: World, take: Callable[[bytes], 
             coded = torch.from_numpy(np.frombuffer(portion or b"", np.uint8).copy())
             parcels = [coded, *([coded.new_empty(0)] * (world.size - 1))]
             received = world.deliver(parcels)[source]
-            if world.rank == 0 and failed is None:
+            if world.rank == 0:
+                take(received.numpy().tobytes())
+
+
+def written_by_first(path: Path, world: World, write: Callable[[Take], None]) -> None:
+    """Replace ``path`` by what ``write`` gives in the first process; if that one fails, all do.
+
+    Nobody waits for it meanwhile: what cannot be written is told at the end.
+    """
+    with world.all_or_none(), ExitStack() as stack:
+        file: BinaryIO | None = None
+        with world.all_or_none():
+            if world.rank == 0:
+                new = stack.enter_context(replacing(path))
+                file = stack.enter_context(new.open("wb"))
+        failed: list[OSError] = []
+
+        def take(portion: bytes) -> None:
+            if file is not None and not failed:
                 try:
-                    take(received.numpy().tobytes())
-                except GoldeError as error:
-                    failed = error
-    with world.all_or_none():
-        if failed is not None:
-            raise failed
+                    file.write(portion)
+                except OSError as error:
+                    failed.append(error)
+
+        write(take)
+        if failed:
+            raise failed[0]  # which ``replacing`` tells with the path
 
 
 def joined_texts(texts: Iterable[str], between: str, *, first: bool) -> Iterator[bytes]:
@@ -49,13 +71,13 @@ def joined_texts(texts: Iterable[str], between: str, *, first: bool) -> Iterator
         first = False
 
 
-def write_header(file: BinaryIO, tensors: Mapping[str, tuple[str, list[int], int]]) -> None:
+def header(tensors: Mapping[str, tuple[str, list[int], int]]) -> bytes:
     """The head of a safetensors file: of each tensor its type, shape and bytes, in the order they follow."""
-    header: dict[str, object] = {"__metadata__": {"json": "{}"}}
+    entries: dict[str, object] = {"__metadata__": {"json": "{}"}}
     at = 0
     for name, (dtype, shape, size) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size]}
+        entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size]}
         at += size
-    text = json.dumps(header).encode()
+    text = json.dumps(entries).encode()
     text += b" " * (-len(text) % 8)
-    file.write(len(text).to_bytes(8, "little") + text)
+    return len(text).to_bytes(8, "little") + text
