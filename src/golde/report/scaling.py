@@ -17,8 +17,9 @@ def scaling(found: dict[str, Any]) -> str:
     return (
         f"{_steps(found)}\n\n"
         f"A step of `{found['strong'][0]['size']['signature']}` with {found['strong'][0]['size']['batch']} "
-        "queries; in brackets the times that repeats took. Each process has one thread. Exchanges are the "
-        "time spent in them, waiting for the other included; the model has no waiting in it.\n\n"
+        "queries; in brackets the times that repeats took. Each process has one thread; processor is the time that it "
+        "computed, and efficiency is by that, since other work on the machine makes steps longer. Exchanges "
+        "are the time spent in them, waiting for the other included; the model has no waiting in it.\n\n"
         "![Exchanges between two processes, and steps of many GPUs](assets/scaling.png)\n\n"
         f"{_links(found)}\n\n"
         f"{_prediction(found['prediction'])}\n\n"
@@ -44,8 +45,9 @@ def _steps(found: dict[str, Any]) -> str:
         for one in found[kind]:
             size, several = one["size"], one["processes"] > 1
             work = size["negatives"] if kind == "strong" else size["negatives"] // one["processes"]
-            alone.setdefault(work, one["ms"])
-            ratio = alone[work] / one["ms"] / (one["processes"] if kind == "strong" else 1)
+            alone.setdefault(work, one["processor_ms"])
+            grown = one["processes"] if kind == "strong" else 1
+            ratio = alone[work] / one["processor_ms"] / grown
             low, high = one["range_ms"]
             rows.append(
                 [
@@ -54,13 +56,14 @@ def _steps(found: dict[str, Any]) -> str:
                     f"{size['entities']:,}",
                     f"{size['negatives']:,}",
                     f"**{one['ms']:.0f} ms** ({low:.0f}–{high:.0f})",
+                    f"{one['processor_ms']:.0f} ms",
                     f"{ratio:.0%}" if several else "",
                     f"{one['exchange_ms']:.1f} ms" if several else "",
                     f"{exchange_model_ms(found, one):.1f} ms" if several else "",
                     f"{len(one['exchanges'])}, {_bytes(one['exchanges']) / 1e6:.2f} MB",
                 ]
             )
-    head = ["scaling", "processes", "entities", "negatives", "a step", "efficiency"]
+    head = ["scaling", "processes", "entities", "negatives", "a step", "processor", "efficiency"]
     return table([*head, "exchanges", "by the model", "number and size"], rows)
 
 
