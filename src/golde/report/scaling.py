@@ -17,18 +17,25 @@ def scaling(found: dict[str, Any]) -> str:
     return (
         f"{_steps(found)}\n\n"
         f"A step of `{found['strong'][0]['size']['signature']}` with {found['strong'][0]['size']['batch']} "
-        "queries; in brackets the times that repeats took. Each process has one thread; processor is the time that it "
-        "computed, and efficiency is by that, since other work on the machine makes steps longer. Exchanges "
-        "are the time spent in them, waiting for the other included; the model has no waiting in it.\n\n"
+        "queries; in brackets the times that repeats took. Each process has one thread; processor is the "
+        "time that it computed, and efficiency is by that, since other work on the machine makes steps "
+        "longer. Exchanges are the time spent in them, waiting for the other included; the model has no "
+        "waiting in it.\n\n"
         "![Exchanges between two processes, and steps of many GPUs](assets/scaling.png)\n\n"
         f"{_links(found)}\n\n"
         f"{_prediction(found['prediction'])}\n\n"
         f"Medians of {settings['repeats']} repeats of {settings['steps']} steps, by Gloo on loopback; the "
-        f"load of the machine was {settings['load_before']:.1f} before. {machine['cpu']}, "
+        f"load of the machine was {settings['load_before']:.1f} before{_busy(found)}. {machine['cpu']}, "
         f"{machine['cores']} cores; Python {versions['python']}, torch {versions['torch']}; commit "
         f"`{found['commit'][:10]}`; written by "
         "`benchmarks/scaling.py`."
     )
+
+
+def _busy(found: dict[str, Any]) -> str:
+    """A warning if others used the machine."""
+    several = found["settings"]["load_before"] > found["machine"]["cores"] / 2
+    return ": others used it, so that times of the clock say little" if several else ""
 
 
 def exchange_model_ms(found: dict[str, Any], one: dict[str, Any]) -> float:
