@@ -446,6 +446,7 @@ SECTIONS = {
     "gpu_roofline": ("What bounds a step on a GPU", gpu_roofline),
     "gpu_accuracy": ("Kernels, precision and β: accuracy and time on a GPU", gpu_accuracy),
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
+    "scaling": ("Several processes", scaling),
     "load_million": ("Loading a million facts", load_million),
     "advise_million": ("Advice on a million facts", advise_million),
     "extend_experiment": ("New entities without training again", extend_experiment),
@@ -453,7 +454,6 @@ SECTIONS = {
     "paths": ("Several hops", paths),
     "complete_heads": ("Facts that a graph lacks", complete_heads),
     "explain_million": ("Reasons and rules on a million facts", explain_million),
-    "scaling": ("Several processes", scaling),
 }
 
 
