@@ -40,6 +40,7 @@ FREE = {"cli", "__init__", "__main__"}
 CORE = {"numpy", "pydantic", "rich", "safetensors", "tomli_w", "torch", "typer"}
 EXTRAS = (
     "pyarrow",
+    "psycopg",
     "pyoxigraph",
     "matplotlib",
     "tensorboard",
@@ -47,7 +48,6 @@ EXTRAS = (
     "pykeen",
     "torch_geometric",
     "optuna",
-    "psycopg",
 )
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 

@@ -111,7 +111,7 @@ class Lookout:
         ahead = [rank for rank, place in enumerate(places) if place.exchanges == most]
         if self.world.rank != ahead[0]:
             return  # it is waited for, or leaves it to another to say so
-        waited = duration(now - self._moved)
+        waited = duration(round(now - self._moved))
         behind = [rank for rank in range(len(places)) if rank not in ahead]
         if behind:
             lines = [self._line(rank, places[rank], waited, now) for rank in behind]
