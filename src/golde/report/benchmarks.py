@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from golde.report.scaling import scaling
 from golde.report.tables import machine, short_commit
 from golde.report.tables import markdown as table
 from golde.runs.atomic import read_json
@@ -570,6 +571,7 @@ SECTIONS = {
     "gpu_roofline": ("What bounds a step on a GPU", gpu_roofline),
     "gpu_accuracy": ("Kernels, precision and β: accuracy and time on a GPU", gpu_accuracy),
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
+    "scaling": ("Several processes", scaling),
     "load_million": ("Loading a million facts", load_million),
     "advise_million": ("Advice on a million facts", advise_million),
     "advise_geometry": ("Advised signatures beside the paper's", advise_geometry),
