@@ -32,8 +32,8 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-unit: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest
+unit: $(VENV)/.installed-dev   ## in two processes of one thread each
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 $(VENV)/.installed-slow: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev,notebook,peers,fuzz]'
