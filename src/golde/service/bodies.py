@@ -410,7 +410,9 @@ class ExplainAnswer(BaseModel):
         tail_rank=1.0,
         head_rank=10.0,
         entities=2103,
-        geometries=[{"space": "P8x8 elliptic", "distance": 4.285, "typical": 5.719, "favour": 1.434}],
+        geometries=[
+            {"space": "P8x8 elliptic", "distance": 4.285, "typical": 5.719, "favour": 1.434}
+        ],
         components=[{"space": "Q9 #8", "distance": 0.245, "typical": 0.779, "favour": 0.534}],
         supporting=[{"fact": ["Ireland", "uses currency", "Euro"], "distance": 6.386}],
         about_head=[],

@@ -35,13 +35,9 @@ def add_page(app: "FastAPI", service: Any, prefix: str) -> None:
         key = answers.Key(opened, "drop")
         found = await asyncio.gather(*(service.ask(key, question) for _, question in wanted))
         roles = [role for role, _ in wanted]
-        return suggestions.suggested(
-            opened, asked.entity, list(zip(roles, found, strict=True))
-        )
+        return suggestions.suggested(opened, asked.entity, list(zip(roles, found, strict=True)))
 
-    @app.post(
-        f"{prefix}/runs/{{run}}/lookup", summary="Entities by number or name", tags=["names"]
-    )
+    @app.post(f"{prefix}/runs/{{run}}/lookup", summary="Entities by number or name", tags=["names"])
     async def lookup(
         run: bodies.RunName, asked: suggestions.LookupRequest
     ) -> suggestions.LookupAnswer:

@@ -139,9 +139,7 @@ def fitting_roles(graph: KnowledgeGraph, entity: int) -> list[Role]:
     fits = (share >= SHARE) & ~((has > 0) & (facts < SINGLE * players))
     found = fits.nonzero()[:, 0]
     order = found[share[found].argsort(descending=True, stable=True)].tolist()
-    return [
-        Role(i % R, "tail" if i < R else "head", float(share[i]), int(has[i])) for i in order
-    ]
+    return [Role(i % R, "tail" if i < R else "head", float(share[i]), int(has[i])) for i in order]
 
 
 def _also_played(players: Tensor, start: Tensor, role: Tensor, R: int) -> Tensor:
@@ -170,7 +168,9 @@ def suggested(
     for role, predictions in found:
         relation = run.run.graph.relations[role.relation]
         names = [_answer(one, role.missing) for one in predictions]
-        told = {one.answer for group in groups if group.relation == relation for one in group.answers}
+        told = {
+            one.answer for group in groups if group.relation == relation for one in group.answers
+        }
         if not names or sum(one.answer in told for one in names) * 2 > len(names):
             continue  # of a relation that holds both ways, one is enough
         groups.append(
@@ -207,7 +207,5 @@ def looked_up(run: OpenRun, asked: LookupRequest) -> LookupAnswer:
     ids = [*asked.ids, *(answers.entity(run, name) for name in asked.names)]
     return LookupAnswer(
         run=run.name,
-        entities=[
-            FoundEntity(id=i, name=names[i], facts=int(run.entity_facts[i])) for i in ids
-        ],
+        entities=[FoundEntity(id=i, name=names[i], facts=int(run.entity_facts[i])) for i in ids],
     )

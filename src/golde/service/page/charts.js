@@ -5,8 +5,8 @@ import { decimals, h, s } from "./dom.js";
 const WIDTH = 360;
 const HEIGHT = 120;
 
-function frame(label, parts) {
-  return s("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT + 22}`, role: "img", "aria-label": label }, parts);
+function frame(label, parts, height = HEIGHT) {
+  return s("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${height + 22}`, role: "img", "aria-label": label }, parts);
 }
 
 function words(values) {
@@ -56,15 +56,16 @@ export function ellipses(weights) {
   const axes = shown.map((p) => p.map((w) => 1 / Math.sqrt(w)).sort((a, b) => b - a));
   const longest = Math.max(...axes.map((each) => each[0]));
   const stretch = axes.map((each) => each[0] / each[each.length - 1]);
+  const height = step + 8;
   return frame(`Longest and shortest semi-axis by component; the stretch is ${words(stretch)}`, [
     axes.map((each, i) => {
-      const unit = Math.min(step / 2 - 3, HEIGHT / 2 - 4) / longest;
-      return s("ellipse", { class: "chart-outline", cx: i * step + step / 2, cy: HEIGHT / 2, rx: each[0] * unit, ry: each[each.length - 1] * unit },
+      const unit = (step / 2 - 2) / longest;
+      return s("ellipse", { class: "chart-outline", cx: i * step + step / 2, cy: height / 2, rx: each[0] * unit, ry: each[each.length - 1] * unit },
         s("title", {}, `component ${i + 1}: stretch ${decimals(stretch[i], 2)}`));
     }),
-    s("text", { class: "tick", x: 0, y: HEIGHT + 16 }, shown.length < weights.length ? `components 1 … ${shown.length} of ${weights.length}` : `component 1 … ${shown.length}`),
-    s("text", { class: "tick", x: WIDTH, y: HEIGHT + 16, "text-anchor": "end" }, `stretch ${decimals(Math.min(...stretch), 2)} … ${decimals(Math.max(...stretch), 2)}`),
-  ]);
+    s("text", { class: "tick", x: 0, y: height + 16 }, shown.length < weights.length ? `components 1 … ${shown.length} of ${weights.length}` : `component 1 … ${shown.length}`),
+    s("text", { class: "tick", x: WIDTH, y: height + 16, "text-anchor": "end" }, `stretch ${decimals(Math.min(...stretch), 2)} … ${decimals(Math.max(...stretch), 2)}`),
+  ], height);
 }
 
 export function figure(title, caption, drawing) {

@@ -80,6 +80,7 @@ export function empty(title, ...words) {
 }
 
 export function failure(error, again) {
+  if (error.leftOut) return empty("Left out", error.message);
   return h("div", { class: "failure", role: "alert" },
     h("p", { class: "empty-title" }, error.title || "That did not work"),
     h("p", {}, error.message),

@@ -4,8 +4,8 @@ import { unpacked } from "./service.js";
 
 class LeftOut extends Error {
   constructor(what) {
-    super(`${what} is not in this file. The service has it: golde serve RUN`);
-    this.title = "Left out";
+    super(`${what} is not in this file; “golde serve” has it.`);
+    this.leftOut = true;
   }
 }
 
@@ -40,47 +40,64 @@ function searched(names, text, limit) {
   return [...found.values()].slice(0, limit);
 }
 
+// Answers are kept as [answer, score, probability, split] to keep the file small.
+function expanded([head, relation, tail], answers) {
+  return answers.map(([answer, score, probability, known = null]) => ({
+    answer, head: head ?? answer, relation: relation ?? answer, tail: tail ?? answer, score, probability, known,
+  }));
+}
+
 export function fileSource(data) {
   const of = (run) => data.held[run];
   const part = (run, kind, key, what) => {
-    const found = of(run)[kind];
-    if (!found || !Object.hasOwn(found, key)) throw new LeftOut(what);
-    return found[key];
+    if (!Object.hasOwn(of(run)[kind], key)) throw new LeftOut(what);
+    return of(run)[kind][key];
   };
-  const asked = async (find) => find();
+  const listed = (run, name) => {
+    const i = of(run).entities.findIndex(([one]) => one === name);
+    if (i < 0) throw new LeftOut(`“${name}”`);
+    return i;
+  };
+  const found = (run, i) => ({ id: of(run).ids[i], name: of(run).entities[i][0], facts: of(run).entities[i][1] });
   return {
     live: false,
     made: data.made,
     leftOut: (run) => of(run).left_out,
+    holdsComponent: (run, i) => Object.hasOwn(of(run).points, i),
     runs: async () => data.runs,
     entities: async (run, q, limit) => ({ found: searched(of(run).entities, q, limit) }),
     relations: async (run, q, limit) => ({ found: searched(of(run).relations, q, limit) }),
-    facts: (run, entity, limit, offset) => asked(() => {
-      const { facts, total } = part(run, "facts", entity, `What is known of ${entity}`);
-      return { total: offset + limit < facts.length ? total : Math.max(offset, facts.length), facts: facts.slice(offset, offset + limit).map(([head, relation, tail, split]) => ({ head, relation, tail, split })) };
+    facts: async (run, entity, limit, offset) => {
+      const { entities, relations, facts } = of(run);
+      const i = listed(run, entity);
+      const about = facts.filter(([head, , tail]) => head === i || tail === i).map(([head, relation, tail, split]) => ({
+        head: entities[head][0], relation: relations[relation][0], tail: entities[tail][0], split: ["train", "valid", "test"][split],
+      }));
+      return { total: about.length, facts: about.slice(offset, offset + limit) };
+    },
+    suggestions: async (run, entity) => {
+      const suggested = part(run, "suggestions", entity, `What the model would add to “${entity}”`);
+      return { suggested: suggested.map((group) => ({ ...group, answers: expanded(group.missing === "tail" ? [entity, group.relation, null] : [null, group.relation, entity], group.answers) })) };
+    },
+    neighbours: async (run, entity) => ({ neighbours: part(run, "neighbours", entity, `What is near “${entity}”`).map(([name, distance]) => ({ name, distance })) }),
+    explain: async (run, { head, relation, tail }) => part(run, "reasons", JSON.stringify([head, relation, tail]), "The reasons for this fact"),
+    relation: async (run, relation) => part(run, "details", relation, `“${relation}”`),
+    compare: async (first, second) => {
+      const key = JSON.stringify([first, second]);
+      if (!Object.hasOwn(data.compared, key)) throw new LeftOut("This comparison");
+      return data.compared[key];
+    },
+    predict: async (run, { head = null, relation = null, tail = null, top, known }) => {
+      const asked = [head, relation, tail];
+      const answers = expanded(asked, part(run, "answers", JSON.stringify(asked), "The answer to this question"));
+      return { answers: answers.filter((one) => known !== "drop" || one.known === null).slice(0, top) };
+    },
+    lookup: async (run, { ids = [], names = [] }) => ({
+      entities: [...ids.map((id) => found(run, of(run).ids.indexOf(id))), ...names.map((name) => found(run, listed(run, name)))],
     }),
-    suggestions: (run, entity) => asked(() => part(run, "suggestions", entity, `What the model would add to ${entity}`)),
-    neighbours: (run, entity) => asked(() => part(run, "neighbours", entity, `What is near ${entity}`)),
-    explain: (run, { head, relation, tail }) => asked(() => part(run, "reasons", JSON.stringify([head, relation, tail]), "The reason for this fact")),
-    relation: (run, relation) => asked(() => part(run, "details", relation, relation)),
-    compare: (first, second) => asked(() => {
-      const found = data.compared[JSON.stringify([first, second])];
-      if (!found) throw new LeftOut("This comparison");
-      return found;
-    }),
-    predict: (run, { head = null, relation = null, tail = null, top, known }) => asked(() => {
-      const answers = part(run, "answers", JSON.stringify([head, relation, tail]), "The answer to this question");
-      const kept = answers.filter((one) => known !== "drop" || one.known === null);
-      return { answers: kept.slice(0, top) };
-    }),
-    lookup: (run, { ids = [], names = [] }) => asked(() => {
-      const { numbers, entities } = of(run);
-      const places = [...ids.map((id) => numbers.indexOf(id)), ...names.map((name) => entities.findIndex(([one]) => one === name))];
-      return { entities: places.map((i) => { if (i < 0) throw new LeftOut("This name"); return { id: numbers[i], name: entities[i][0], facts: entities[i][1] }; }) };
-    }),
-    points: (run, { component }) => asked(() => {
+    points: async (run, { component }) => {
       const text = atob(part(run, "points", String(component), "This component"));
       return unpacked(Uint8Array.from(text, (letter) => letter.charCodeAt(0)).buffer);
-    }),
+    },
   };
 }

@@ -50,7 +50,6 @@ function themeButton() {
       button.setAttribute("aria-label", label());
       button.title = label();
       button.textContent = isDark() ? "☀" : "☾";
-      dispatchEvent(new Event("resize"));
       show();
     },
   }, isDark() ? "☀" : "☾");
@@ -138,6 +137,7 @@ async function begin() {
 
 setTheme(remembered(localStorage, THEME));
 addEventListener("hashchange", show);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.run && show());
 addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
   event.preventDefault();

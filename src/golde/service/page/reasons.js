@@ -33,7 +33,7 @@ function ruleItem(run, rule) {
       rule.ways > 1 ? ` (${count(rule.ways)} ways)` : "", "."));
 }
 
-function favours(title, components) {
+function favours(title, components, note) {
   const most = Math.max(...components.map(({ favour }) => Math.abs(favour)), 1e-9);
   return h("section", {}, h("h4", {}, title),
     h("ul", { class: "plain" }, components.map(({ space, favour }) => {
@@ -42,7 +42,7 @@ function favours(title, components) {
         h("span", { class: favour < 0 ? "favour-part against" : "favour-part", style: { width } }));
       return h("li", { class: "reason-row" }, h("span", {}, space), bar);
     })),
-    h("p", { class: "muted small" }, "Right of the middle: nearer than is typical, which speaks for the fact."));
+    note ? h("p", { class: "muted small" }, note) : null);
 }
 
 function rank(value, entities, side) {
@@ -63,7 +63,7 @@ export function reasonsOf(run, why) {
           : h("p", { class: "muted" }, "No rule found in the graph leads to this fact.")),
       nearFacts("Nearest facts of the same relation", run, why.supporting, why.typical_distance),
       why.geometries.length ? favours("Geometries", why.geometries) : null,
-      why.components.length ? favours("Components, the most favourable", why.components.slice(0, COMPONENTS)) : null,
+      why.components.length ? favours("Components, the most favourable", why.components.slice(0, COMPONENTS), "Right of the middle: nearer than is typical, which speaks for the fact.") : null,
       nearFacts("Facts about the head that are near", run, why.about_head, why.typical_distance),
       nearFacts("Facts about the tail that are near", run, why.about_tail, why.typical_distance)));
 }

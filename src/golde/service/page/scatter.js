@@ -336,7 +336,6 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
 
   const watch = new ResizeObserver(draw);
   watch.observe(box);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
   return {
     box,

@@ -9,8 +9,11 @@ const HUES = [[78, 121, 167], [225, 129, 44], [89, 161, 79], [200, 74, 80], [118
 const NONE = [150, 146, 138];
 const RAMP = [[48, 74, 140], [52, 132, 153], [88, 176, 128], [188, 196, 76], [240, 178, 50]]; // low to high
 
+// The second ten are the first again, farther from the ground.
 function hue(group) {
-  return group < 0 || group >= 20 ? NONE : HUES[group % 10].map((part) => (group < 10 ? part : Math.round(part * 0.62)));
+  if (group < 0 || group >= 2 * HUES.length) return NONE;
+  const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
+  return HUES[group % HUES.length].map((part) => (group < HUES.length ? part : Math.round(dark ? 128 + part / 2 : part * 0.62)));
 }
 
 function ramp(share) {
@@ -100,16 +103,18 @@ export function space(page, params) {
   function colours() {
     const found = new Uint8Array(4 * points.count);
     const continuous = state.colour === "depth" || state.colour === "degree" ? shares() : null;
+    const hues = points.groups.map((_, i) => hue(i));
     const solid = points.count > 30000 ? 150 : points.count > 5000 ? 190 : 225;
     for (let i = 0; i < points.count; i += 1) {
       const group = points.columns.group[i];
       const alpha = only === null || continuous || group === only ? solid : 14;
-      found.set([...(continuous ? ramp(continuous.of(i)) : hue(group)), alpha], 4 * i);
+      found.set([...(continuous ? ramp(continuous.of(i)) : hues[group] || NONE), alpha], 4 * i);
     }
     return found;
   }
 
   function showLegend() {
+    legend.classList.toggle("continuous", state.colour === "depth" || state.colour === "degree");
     if (state.colour === "depth" || state.colour === "degree") {
       const { low, high } = shares();
       const said = state.colour === "degree" ? [count(Math.round(Math.expm1(low))), count(Math.round(Math.expm1(high)))] : [decimals(low, 2), decimals(high, 2)];
@@ -137,13 +142,14 @@ export function space(page, params) {
       }
     }, () => {});
   }
-  const step = (by) => again({ component: ((component - 1 + by + run.components.length) % run.components.length) + 1 });
+  const held = run.components.map((_, i) => i + 1).filter((i) => source.live || source.holdsComponent(run.name, i));
+  const step = (by) => again({ component: held[(held.indexOf(component) + by + held.length) % held.length] });
   const controls = h("div", { class: "controls" },
     h("div", {}, h("label", { class: "label", for: "component" }, "Component"),
       h("div", { class: "stepper" },
         h("button", { type: "button", class: "button button-icon", "aria-label": "Component before", onclick: () => step(-1) }, "‹"),
         h("select", { class: "select", id: "component", onchange: (event) => again({ component: event.target.value }) },
-          run.components.map((one, i) => h("option", { value: i + 1, selected: i + 1 === component }, one))),
+          held.map((i) => h("option", { value: i, selected: i === component }, run.components[i - 1]))),
         h("button", { type: "button", class: "button button-icon", "aria-label": "Next component", onclick: () => step(1) }, "›"))),
     h("label", {}, h("span", { class: "label" }, "Colour"), tints),
     source.live ? h("label", {}, h("span", { class: "label" }, "Shaped by"), shapes) : null,
