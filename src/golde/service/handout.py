@@ -36,9 +36,9 @@ LISTED = 5000
 LETTERS = 500_000
 """Of all their names together."""
 FACTS = 40_000
-DETAILED = 100
-"""Entities with predictions and neighbours."""
-REASONED = 3
+DETAILED = 150
+"""Entities with predictions and neighbours: of each role in the graph as many."""
+REASONED = 2
 """New facts of each that have reasons."""
 RELATIONS = 100
 """Relations whose maps and rules are shown."""
@@ -83,7 +83,7 @@ class _Steps:
 
     def __init__(self, run: OpenRun) -> None:
         self.run, self.graph = run, run.run.graph
-        order = run.entity_facts.argsort(descending=True, stable=True)[:LISTED]
+        order = self._most_telling(run.entity_facts.argsort(descending=True, stable=True)[:LISTED])
         letters = torch.tensor([len(self.graph.entities[i]) for i in order.tolist()]).cumsum(0)
         self.listed = order[: max(1, int((letters <= LETTERS).sum()))]
         self.names = [self.graph.entities[i] for i in self.listed.tolist()]
@@ -135,6 +135,17 @@ class _Steps:
             first += term.count
         each = range(max(1, COMPONENTS // len(starts)))
         return [start + i for i in each for start, count in starts if i < count][:COMPONENTS]
+
+    def _most_telling(self, order: Tensor) -> Tensor:
+        """The same entities, those with the most facts of each role in turn before the others."""
+        group = self.run.roles[0][order]
+        turn = torch.empty_like(group)
+        for one in group.unique():
+            turn[group == one] = torch.arange(int((group == one).sum()))
+        by_turn = turn.argsort(stable=True)[:DETAILED]
+        rest = torch.ones(len(order), dtype=torch.bool)
+        rest[by_turn] = False
+        return torch.cat([order[by_turn], order[rest]])
 
     def _facts(self) -> list[list[int]]:
         """Facts between entities that are listed: places of head, relation and tail, and the split."""
@@ -216,7 +227,11 @@ class _Steps:
         told = (
             (len(parts["entities"]), len(graph.entities), "entities, those with the most facts"),
             (len(parts["facts"]), sum(map(len, splits)), "facts, those of such entities"),
-            (len(parts["suggestions"]), len(graph.entities), "entities have predictions"),
+            (
+                len(parts["suggestions"]),
+                len(graph.entities),
+                "entities have predictions, some of each role",
+            ),
             (len(parts["details"]), len(graph.relations), "relations have maps and rules"),
             (len(parts["points"]), components, "components of the space are drawn"),
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import torch
-from pydantic import Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from golde.data.graph import KnowledgeGraph
@@ -41,7 +41,7 @@ class SuggestionsQuery(bodies.Asked):
     )
 
 
-class Suggested(bodies.BaseModel):
+class Suggested(BaseModel):
     """Facts of one relation that the graph lacks, the entity being on one side."""
 
     relation: str
@@ -51,7 +51,7 @@ class Suggested(bodies.BaseModel):
     answers: list[bodies.Answer]
 
 
-class SuggestionsAnswer(bodies.BaseModel):
+class SuggestionsAnswer(BaseModel):
     """The roles that fit an entity: those with the most probable answers first, or the most fitting."""
 
     model_config = bodies._with_example(
@@ -94,7 +94,7 @@ class LookupRequest(bodies.Asked):
     )
 
 
-class FoundEntity(bodies.BaseModel):
+class FoundEntity(BaseModel):
     """An entity of the graph."""
 
     id: int
@@ -102,7 +102,7 @@ class FoundEntity(bodies.BaseModel):
     facts: int = Field(description="In all splits.")
 
 
-class LookupAnswer(bodies.BaseModel):
+class LookupAnswer(BaseModel):
     """The entities in the order asked, those by number first."""
 
     model_config = bodies._with_example(
@@ -164,7 +164,7 @@ def suggested(
     run: OpenRun, entity: str, found: list[tuple[Role, list[Prediction]]]
 ) -> SuggestionsAnswer:
     """Answers to those questions; the most probable first where there are probabilities."""
-    groups = []
+    groups: list[Suggested] = []
     for role, predictions in found:
         relation = run.run.graph.relations[role.relation]
         names = [_answer(one, role.missing) for one in predictions]

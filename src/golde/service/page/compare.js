@@ -35,25 +35,30 @@ function compared({ run }, found, split) {
   const rows = FIGURES.filter(([key]) => key in one.metrics.both).map(([key, name, digits]) => {
     const [a, b] = [one.metrics.both[key], other.metrics.both[key]];
     const better = key === "mr" ? b < a : b > a;
-    const tested = other.against_first[key];
     return h("tr", {}, h("th", { scope: "row" }, name),
       h("td", { class: "figure" }, decimals(a, digits)), h("td", { class: "figure" }, decimals(b, digits)),
-      h("td", { class: `figure ${a === b ? "" : better ? "good" : "bad"}` }, signed(b - a, digits)),
-      h("td", { class: "small muted" }, tested ? `95%: ${signed(tested.interval[0], digits)} … ${signed(tested.interval[1], digits)}, p ${tested.p < 0.001 ? "< 0.001" : `= ${decimals(tested.p, 3)}`}` : ""));
+      h("td", { class: `figure ${a === b ? "" : better ? "good" : "bad"}` }, signed(b - a, digits)));
   });
   return [
     h("div", { class: "table-box" }, h("table", { class: "table" },
       h("caption", { class: "unseen" }, `Figures on ${split}`),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Figure")), h("th", { scope: "col", class: "figure" }, one.run), h("th", { scope: "col", class: "figure" }, other.run), h("th", { scope: "col", class: "figure" }, "Difference"), h("th", { scope: "col" }, h("span", { class: "unseen" }, "Significance")))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "Figure")), h("th", { scope: "col", class: "figure" }, one.run), h("th", { scope: "col", class: "figure" }, other.run), h("th", { scope: "col", class: "figure" }, "Difference"))),
       h("tbody", {}, rows,
-        h("tr", {}, h("th", { scope: "row" }, "Space"), h("td", { class: "figure" }, one.space), h("td", { class: "figure" }, other.space), h("td", {}), h("td", {})),
-        h("tr", {}, h("th", { scope: "row" }, "Parameters"), h("td", { class: "figure" }, count(one.parameters)), h("td", { class: "figure" }, count(other.parameters)), h("td", {}), h("td", {}))))),
+        h("tr", {}, h("th", { scope: "row" }, "Space"), h("td", { class: "figure words" }, one.space), h("td", { class: "figure words" }, other.space), h("td", {})),
+        h("tr", {}, h("th", { scope: "row" }, "Parameters"), h("td", { class: "figure" }, count(one.parameters)), h("td", { class: "figure" }, count(other.parameters)), h("td", {}))))),
+    h("p", { class: "muted small" }, significance(other.against_first)),
     h("h2", {}, "By relation"),
     h("p", { class: "muted" }, `MRR on ${split}; a bar to the right is in favour of ${other.run}.`),
     byRelation(run, one, other),
     copyBox(`${one.run} or ${other.run}`, forms(one.run, "compare", { first: one.run, second: other.run, split }, command(["compare", one.run, other.run, "--split", split]),
       `other = golde.load_run(${JSON.stringify(other.run)})\nfigures = [r.evaluate(${JSON.stringify(split)}).metrics for r in (run, other)]`)),
   ];
+}
+
+function significance(tested) {
+  const names = Object.fromEntries(FIGURES);
+  return Object.entries(tested).map(([key, { interval, p }]) =>
+    `${names[key]}: 95% interval of the difference ${signed(interval[0], 3)} … ${signed(interval[1], 3)}, p ${p < 0.001 ? "< 0.001" : `= ${decimals(p, 3)}`}.`).join(" ");
 }
 
 function signed(value, digits) {

@@ -30,7 +30,7 @@ function startPage({ source, run }) {
     h("h1", {}, "Ask the graph"),
     h("p", { class: "lead" }, `Trained on ${count(run.facts.train)} facts of the graph “${run.graph}”. See what it knows, what it would add, and why.`),
     search,
-    h("h2", { class: "quiet-heading" }, "Most frequent"), frequent,
+    h("h2", { class: "quiet-heading" }, source.live ? "Most frequent" : "Begin with"), frequent,
     h("div", { class: "tiles" },
       tile("entities", count(run.entities)), tile("relations", count(run.relations)), tile("facts", count(facts)),
       figures ? tile(run.metrics.test ? "test MRR" : "MRR", decimals(figures.mrr)) : null,
