@@ -2,8 +2,8 @@
 
 Two models that are not trained, since time does not depend on what was learned: with 2,000 entities, about
 those of ``world``, and with 100,000, 128 numbers each. A service of both runs in processes of its own;
-clients are connections of this process that ask again as soon as they are answered, on the same machine. Each kind
-of request is asked by 1, 16 and 64 clients at a time. Then a mixture of all kinds is asked of the small
+clients are connections of this process that ask again as soon as they are answered, on the same machine. Each
+kind of request is asked by 1, 16 and 64 clients at a time. Then a mixture of all kinds is asked of the small
 model for ``--soak`` seconds by 16 clients, while the memory of the service is read once a second.
 
     python benchmarks/serve_load.py --out results/serve_load.json
@@ -239,8 +239,10 @@ async def soak(port: int, asks: dict[str, Ask], seconds: float) -> dict[str, Any
 def serving(folders: list[Path], log: Path) -> Iterator[int]:
     """The port of a service of runs."""
     command = [sys.executable, "-m", "golde", "serve", *map(str, folders), "--port", "0", "--json"]
-    with log.open("w") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
         try:
             text = ""
             while not text.endswith("}\n"):
@@ -251,7 +253,6 @@ def serving(folders: list[Path], log: Path) -> Iterator[int]:
             yield int(json.loads(text)["url"].rpartition(":")[2])
         finally:
             process.terminate()
-            process.wait()
 
 
 def main() -> None:

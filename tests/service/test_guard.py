@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -249,6 +250,24 @@ def test_messages_name_the_value_the_rule_and_the_fix(client: TestClient) -> Non
     assert problem(client.delete("/api/v1/runs"), 405)
 
 
+def test_a_full_queue_and_full_threads_say_when_to_come_back(folders: dict[str, Path]) -> None:
+    app = create_app(
+        {"ring": folders["ring"]},
+        lambda path: golde.load_run(path, device="cpu"),
+        limits=Limits(queue=0, quick_jobs=0, jobs=0),
+    )
+    with TestClient(app, base_url="http://localhost") as full:
+        for answer in (
+            full.post(f"{RING}/predict", json=QUERY),
+            full.get(f"{RING}/entities"),
+            full.get(f"{RING}/geometry"),
+            full.post(f"{RING}/predict", json={**QUERY, "head": "nobody"}),
+        ):
+            assert problem(answer, 503)["code"] == "busy"
+            assert answer.headers["retry-after"] == "1"
+        assert full.get("/health").json()["status"] == "ok"
+
+
 def test_a_public_address_needs_a_token_that_is_hard_to_guess() -> None:
     for host in ("0.0.0.0", "::"):
         with pytest.raises(GoldeError, match=r"can be reached from other machines.*token"):
@@ -264,6 +283,15 @@ def test_a_public_address_needs_a_token_that_is_hard_to_guess() -> None:
             listen("127.0.0.1", port, None)
     with listen("0.0.0.0", 0, TOKEN) as public:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url("0.0.0.0", public))
+
+
+@pytest.mark.parametrize("package", ["fastapi", "prometheus_client"])
+def test_a_missing_extra_is_named(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(GoldeError, match=r"pip install 'golde\[serve\]'"):
+        create_app(folders, golde.load_run)
 
 
 def test_runs_get_names_of_their_own(tmp_path: Path) -> None:

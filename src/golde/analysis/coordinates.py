@@ -57,14 +57,14 @@ def view(
     model = checked(model)
     group, term, place, columns = _located(model, component)
     name = f"{term.letter}{term.dimension} #{place + 1}"
-    rows = model.entity[entity.to(model.entity.device)]
-    vectors = rows[:, columns]  # (n, K)
+    entity = entity.to(model.entity.device)
+    vectors = model.entity[:, columns][entity]  # (n, K)
     if moved:
         if relation is None:
             raise GoldeError("moved points need the relation that moves them; name one")
-        direction = torch.full((len(rows),), relation, device=rows.device)
-        each = zip(rows.split(_ROWS_AT_ONCE), direction.split(_ROWS_AT_ONCE), strict=True)
-        vectors = torch.cat([model.transport(*part)[:, columns] for part in each])
+        parts = entity.split(_ROWS_AT_ONCE)
+        arrived = (model.transport(model.entity[e], torch.full_like(e, relation)) for e in parts)
+        vectors = torch.cat([part[:, columns] for part in arrived])
     vectors = vectors.double().cpu()
     spread = model.entity[:: -(-model.entities // _AXES_FROM), columns].double().cpu()
     geometry = GEOMETRIES[term.letter].__name__.lower()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,13 +74,8 @@ def serve(
     listening = listen(host, port, token)
     names = frozenset(name.lower() for name in (host, *(allow_host or ())))
     settings = Settings(folders, device.value, Access(token, names), Limits())
-    told = False
 
-    def ready(process: str) -> None:
-        nonlocal told
-        if told:
-            return
-        told = True
+    def ready() -> None:
         address = url(host, listening)
         if json:
             say_json({"url": address, "runs": list(folders), "token": token is not None})
@@ -91,6 +87,7 @@ def serve(
                     ("for programs", f"{address}/docs"),
                 ]
             )
+        sys.stdout.flush()  # somebody may wait for it at the other end of a pipe
 
     Supervisor(
         answer, settings, listening, ready=ready, warn=lambda text: note(f"note: {text}")

@@ -437,6 +437,42 @@ def gpu_budget(found: dict[str, Any]) -> str:
     )
 
 
+def serve_load(found: dict[str, Any]) -> str:
+    """The service under load."""
+    settings, one = found["settings"], found["results"]
+    clients = list(one["small"]["predict"])
+    head = ["", "entities", *(f"{count} client{'s' * (count != '1')}" for count in clients)]
+    rows = [
+        [
+            f"`{kind}`",
+            f"{settings['sizes'][size]['entities']:,}",
+            *(
+                f"**{each['per_second']:,.0f}** ({each['p50_ms']:,.0f} / {each['p99_ms']:,.0f} ms)"
+                for each in loads.values()
+            ),
+        ]
+        for size in settings["sizes"]
+        for kind, loads in one[size].items()
+    ]
+    every = [
+        load for size in settings["sizes"] for kind in one[size].values() for load in kind.values()
+    ]
+    soak = one["soak"]
+    busy, errors = (sum(load[what] for load in (*every, soak)) for what in ("busy", "errors"))
+    memory = soak["memory_mb"]
+    return (
+        f"{table(head, rows)}\n\nRequests a second, and how long half of them and 99 of 100 took at most. "
+        f"`{settings['signature']}` untrained, on a CPU; clients on the same machine ask again as soon as "
+        f"they are answered, for {settings['seconds']:g} s each. `points` are of all entities, binary; "
+        f"`score` is of ten facts. Of all requests {busy:,} were answered 503 for want of time, "
+        f"{errors:,} by another error. A mixture of all by {soak['clients']} clients for "
+        f"{soak['seconds']:g} s: {soak['per_second']:,.0f} a second, memory {memory['first_fifth']:,.0f} MB "
+        f"in the first fifth of the time and {memory['last_fifth']:,.0f} MB in the last. Other work ran "
+        f"beside it. {provenance(found)}; "
+        "written by `benchmarks/serve_load.py`."
+    )
+
+
 SECTIONS = {
     "default_accuracy": ("Without any option", default_accuracy),
     "gpu_budget": ("WN18RR in 45 seconds on a GPU", gpu_budget),
@@ -452,6 +488,7 @@ SECTIONS = {
     "paths": ("Several hops", paths),
     "complete_heads": ("Facts that a graph lacks", complete_heads),
     "explain_million": ("Reasons and rules on a million facts", explain_million),
+    "serve_load": ("golde serve under load", serve_load),
 }
 
 

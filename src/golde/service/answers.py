@@ -188,6 +188,7 @@ def _about(shelf: Shelf, name: str) -> bodies.RunInfo:
         device=str(model.entity.device),
         revision=one.revision,
         opened=one.opened.isoformat(timespec="seconds"),
+        notes=list(run.notes),
         trouble=shelf.trouble(name),
     )
 
@@ -205,7 +206,9 @@ def _figures(found: dict[str, Any]) -> bodies.Figures:
     )
 
 
-def search(run: OpenRun, index: NameIndex, facts: Tensor, asked: bodies.SearchQuery) -> Any:
+def search(
+    run: OpenRun, index: NameIndex, facts: Tensor, asked: bodies.SearchQuery
+) -> bodies.SearchAnswer:
     found = [
         bodies.NamedEntity(name=index.names[i], facts=int(facts[i]), match=how)  # type: ignore[arg-type]
         for i, how in index.search(asked.q, asked.limit)
@@ -389,7 +392,9 @@ def points_body(run: OpenRun, found: Points) -> bodies.PointsAnswer:
     )
 
 
-def compared(shelf: Shelf, asked: bodies.CompareRequest, progress: Progress) -> Any:
+def compared(
+    shelf: Shelf, asked: bodies.CompareRequest, progress: Progress
+) -> bodies.CompareAnswer:
     """Two runs by the ranks kept in their folders; nothing is ranked or written here."""
     one, other = shelf[asked.first], shelf[asked.second]
     if one is other:

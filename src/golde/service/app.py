@@ -163,10 +163,7 @@ def _add_questions(app: "FastAPI", service: Service) -> None:
     @app.post(f"{_PREFIX}/compare", summary="Compare two runs", tags=["runs"])
     async def compare(asked: bodies.CompareRequest) -> bodies.CompareAnswer:
         """Figures of two runs on one graph, and whether their differences mean anything."""
-        found: bodies.CompareAnswer = await jobs.do(
-            lambda progress: answers.compared(shelf, asked, progress)
-        )
-        return found
+        return await jobs.do(lambda progress: answers.compared(shelf, asked, progress))
 
 
 def _add_geometry(app: "FastAPI", service: Service) -> None:

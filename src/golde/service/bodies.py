@@ -245,6 +245,7 @@ class RunInfo(BaseModel):
     device: str
     revision: int = Field(description="1 at the start, one more whenever a new model was taken up.")
     opened: str = Field(description="When this model was opened, as ISO 8601 in UTC.")
+    notes: list[str] = Field(description="Harmless things found while it was opened.")
     trouble: str | None = Field(description="Why newer files of it are not served, if so.")
 
 
@@ -286,6 +287,7 @@ class RunList(BaseModel):
                 "device": "cpu",
                 "revision": 1,
                 "opened": "2026-01-01T12:00:00+00:00",
+                "notes": [],
                 "trouble": None,
             }
         ],

@@ -53,7 +53,7 @@ class NameIndex:
         self.text = "".join(name + _PAUSE for name in plain)
         self.lengths = np.array([len(name) for name in plain], dtype=np.int64)
         self.starts = np.cumsum(self.lengths + 1) - self.lengths - 1
-        self.letters = np.frombuffer(self.text.encode("utf-32-le"), np.uint32)
+        self.letters = np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), np.uint32)
         apart = (self.letters == ord(_PAUSE)) | (self.letters == ord(_SPACE))
         begins = ~apart
         begins[1:] &= apart[:-1]
@@ -150,7 +150,7 @@ class NameIndex:
 
     def _sharing(self, asked: str) -> Ints:
         """The names that share the most pairs of letters with what is asked, the shorter among equals."""
-        letters = np.frombuffer((_SPACE + asked).encode("utf-32-le"), np.uint32)
+        letters = np.frombuffer((_SPACE + asked).encode("utf-32-le", "surrogatepass"), np.uint32)
         _, at, _ = np.intersect1d(self.pairs, self._pairs(letters), return_indices=True)
         holders = [self.holders[self.bounds[i] : self.bounds[i + 1]] for i in at.tolist()]
         if not holders:

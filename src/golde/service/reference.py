@@ -96,7 +96,7 @@ def _kind(schema: Schema) -> str:
         return " or ".join(_kind(one) for one in schema["anyOf"])
     if "enum" in schema:
         return ", ".join(map(str, schema["enum"]))
-    limits = [f"{schema[key]:,}" for key in ("minimum", "maximum") if key in schema]
+    limits = [f"{schema[key]:,.0f}" for key in ("minimum", "maximum") if key in schema]
     kind = str(schema.get("type", "object"))
     return f"{kind}, {' to '.join(limits)}" if limits else kind
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from golde.analysis.links import Links
 from golde.analysis.relation_geometry import RelationGeometry, relation_geometry
 from golde.analysis.rules import JudgedRule, find_rules
 from golde.data.graph import SPLITS
-from golde.errors import GoldeError, RunError
+from golde.errors import RunError
 from golde.inference import Query, Run
 from golde.inference.predict import Predictor
 from golde.inference.search import SCORES_AT_ONCE
@@ -61,7 +61,7 @@ class OpenRun:
         self.marking = self._predictor("mark")
         self.dropping = self._predictor("drop")
         self._warm_up()
-        self._lock = Lock()
+        self._lock = RLock()
         self._rules: dict[int, list[JudgedRule]] = {}
         self._geometry: list[RelationGeometry] | None = None
 
@@ -102,8 +102,14 @@ class OpenRun:
                 self._geometry = sorted(found, key=lambda one: -one.facts)
             return self._geometry
 
-    @cached_property
+    @property
     def links(self) -> Links:
+        """The training facts, indexed."""
+        with self._lock:
+            return self._links
+
+    @cached_property
+    def _links(self) -> Links:
         return Links(self.run.graph)
 
     @cached_property
@@ -142,9 +148,6 @@ class Shelf:
     def __getitem__(self, name: str) -> OpenRun:
         return self._place(name).run
 
-    def __iter__(self) -> Iterable[OpenRun]:
-        return (place.run for place in self._places.values())
-
     def figures(self, name: str) -> dict[str, Any]:
         """What ``metrics.json`` says of the model, by the key of the protocol."""
         return self._place(name).figures
@@ -180,7 +183,7 @@ class Shelf:
         try:
             run = OpenRun(name, self._open(place.folder), place.run.revision + 1)
             figures = _figures(run)
-        except (GoldeError, OSError, RuntimeError, MemoryError) as error:
+        except Exception as error:  # whatever it is, it must not take the old one down
             place.trouble = f"the files have changed but cannot be served: {error}"
             return False
         place.run, place.figures, place.trouble = run, figures, None
@@ -194,13 +197,13 @@ class Shelf:
             raise Problem(
                 404,
                 "unknown_run",
-                f"no run {name!r} is served here; there is {known}",
+                f"no run {name[:100]!r} is served here; there is {known}",
                 suggestions=self.names[:10],
             ) from None
 
 
 def _figures(run: OpenRun) -> dict[str, Any]:
-    """None where ``metrics.json`` is damaged: figures must not keep a model from being served."""
+    """Those of ``metrics.json``; none where it is damaged, which must not keep a model from being served."""
     try:
         return run.run.folder.metrics()
     except RunError:

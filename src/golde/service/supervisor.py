@@ -26,18 +26,24 @@ GRACE_SECONDS = 10.0
 
 Work = Callable[[Any, socket.socket, Connection], None]
 """What the answering process does: it sends ``None`` once it is ready, or the words of a mistake."""
-Tell = Callable[[str], None]
 
 
 class Supervisor:
     """Runs ``work(settings, listening, tell)`` in a process of its own until told to stop."""
 
     def __init__(
-        self, work: Work, settings: Any, listening: socket.socket, *, ready: Tell, warn: Tell
+        self,
+        work: Work,
+        settings: Any,
+        listening: socket.socket,
+        *,
+        ready: Callable[[], None],
+        warn: Callable[[str], None],
     ) -> None:
-        """``ready`` is called with the id of each process that answers, ``warn`` when one was lost."""
+        """``ready`` is called once the first process answers, ``warn`` whenever one was lost."""
         self.work, self.settings, self.listening = work, settings, listening
         self.ready, self.warn = ready, warn
+        self._answered = False
         self._stop = threading.Event()
         self._wake, self._woken = multiprocessing.Pipe()
 
@@ -83,7 +89,7 @@ class Supervisor:
         process.start()
         tell.close()
         try:
-            self._first_words(told, process)
+            self._first_words(told)
             wait([process.sentinel, self._woken])
         finally:
             told.close()
@@ -92,7 +98,7 @@ class Supervisor:
             self._end(process)
         return process.exitcode or 0
 
-    def _first_words(self, told: Connection, process: Any) -> None:
+    def _first_words(self, told: Connection) -> None:
         """Wait until the process is ready, or ends; a mistake that it names is raised here."""
         if told not in wait([told, self._woken]):
             return
@@ -100,7 +106,9 @@ class Supervisor:
             mistake = told.recv()
             if mistake is not None:
                 raise GoldeError(mistake)
-            self.ready(str(process.pid))
+            if not self._answered:
+                self._answered = True
+                self.ready()
 
     @staticmethod
     def _end(process: Any) -> None:
