@@ -1,7 +1,7 @@
 // A question: a fact with one of its three names left out.
 
 import { combobox, entityOptions, relationOptions } from "./combobox.js";
-import { command, copyBox, forms } from "./copying.js";
+import { cliOption, command, copyBox, forms } from "./copying.js";
 import { announce, empty, fillWith, h, several, withArrows } from "./dom.js";
 import { answerRow, questionForms } from "./explore.js";
 import { reasonsOf } from "./reasons.js";
@@ -51,7 +51,7 @@ export function ask(page, params) {
   } else if (given.length === 3) {
     const fact = { ...asked, top: 8 };
     const python = `from golde.analysis.explain import explain\n\nwhy = explain(run.model, run.graph, ${SLOTS.map((name) => JSON.stringify(asked[name])).join(", ")})`;
-    const words = ["explain", run.name, ...SLOTS.flatMap((name) => [`--${name}`, asked[name]])];
+    const words = ["explain", run.name, ...SLOTS.flatMap((name) => cliOption(name, asked[name]))];
     fillWith(place, () => source.explain(run.name, fact), (why) => [
       h("div", { class: "panel" }, reasonsOf(run.name, why)),
       copyBox(run.name, forms(run.name, `runs/${encodeURIComponent(run.name)}/explain`, fact, command(words), python)),

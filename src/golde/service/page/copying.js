@@ -3,7 +3,12 @@
 import { announce, h, uniqueId } from "./dom.js";
 
 export function shellWord(text) {
-  return /^[\w@%+=:,./-]+$/.test(text) && !text.startsWith("-") ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+// A name that begins with a dash would be taken for an option of its own.
+export function cliOption(name, value) {
+  return value.startsWith("-") ? [`--${name}=${value}`] : [`--${name}`, value];
 }
 
 export function command(words) {

@@ -2,7 +2,7 @@
 
 import { bars, ellipses, figure, spectrum } from "./charts.js";
 import { combobox, relationOptions } from "./combobox.js";
-import { command, copyBox, forms } from "./copying.js";
+import { cliOption, command, copyBox, forms } from "./copying.js";
 import { count, decimals, empty, fillWith, h, meter, several, withArrows } from "./dom.js";
 import { address, go } from "./route.js";
 
@@ -72,7 +72,7 @@ function relationDetail(run, name, { geometry, rules }) {
   const first = (figureName) => groups.map((group) => group[figureName]).find(Boolean);
   const [curvature, stretch] = [first("curvature"), first("stretch")];
   const question = { relation: name };
-  const words = ["geometry", run.name, "--relation", name];
+  const words = ["geometry", run.name, ...cliOption("relation", name)];
   const python = `from golde.analysis.relation_geometry import relation_geometry\n\nnumber = run.graph.relations.id(${JSON.stringify(name)})\n(shape,) = relation_geometry(run.model, run.graph, [number])`;
   return [
     h("a", { class: "back", href: address("relations", { run: run.name }) }, "← All relations"),

@@ -44,6 +44,8 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
   let seen = start();
   let asked = 0;
   let hover = -1;
+  let [width, height] = [0, 0];
+  let placedFor = null; // the state of the view that places were found for
   let marked = -1;
   let names = { hover: "", marked: "" };
   box.kind = gl ? "webgl" : "2d";
@@ -58,23 +60,35 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
     return [ca, sa * sb, sa * cb, 0, cb, -sb, -sa, ca * sb, ca * cb]; // by columns
   }
 
-  // Where a point is, in units of the view, before zoom.
-  function placed(i, m) {
-    const [x, y] = [data.x[i], data.y[i]];
-    if (data.disk) {
-      const [cx, cy] = seen.centre;
-      const [nx, ny] = [x - cx, y - cy];
-      const [dx, dy] = [1 - cx * x - cy * y, -(cx * y - cy * x)];
-      const d = dx * dx + dy * dy;
-      return [(nx * dx + ny * dy) / d, (ny * dx - nx * dy) / d];
+  // Where points are, in units of the view, before zoom; into arrays, since there may be many.
+  function placedAll(m) {
+    const { x, y, z, flat } = data;
+    const [cx, cy] = seen.centre;
+    for (let i = 0; i < x.length; i += 1) {
+      if (data.disk) {
+        const nx = x[i] - cx;
+        const ny = y[i] - cy;
+        const dx = 1 - cx * x[i] - cy * y[i];
+        const dy = cy * x[i] - cx * y[i];
+        const d = dx * dx + dy * dy;
+        flat[2 * i] = (nx * dx + ny * dy) / d;
+        flat[2 * i + 1] = (ny * dx - nx * dy) / d;
+      } else {
+        flat[2 * i] = m[0] * x[i] + m[3] * y[i] + m[6] * z[i];
+        flat[2 * i + 1] = m[1] * x[i] + m[4] * y[i] + m[7] * z[i];
+      }
     }
-    const z = data.z[i];
-    return [m[0] * x + m[3] * y + m[6] * z, m[1] * x + m[4] * y + m[7] * z];
+    placedFor = seen;
+  }
+
+  function placed(i) {
+    if (placedFor !== seen) placedAll(matrix());
+    return [data.flat[2 * i], data.flat[2 * i + 1]];
   }
 
   function screen([x, y]) {
-    const unit = Math.min(front.clientWidth, front.clientHeight) / 2;
-    return [front.clientWidth / 2 + (x * seen.scale + seen.x) * unit, front.clientHeight / 2 - (y * seen.scale + seen.y) * unit];
+    const unit = Math.min(width, height) / 2;
+    return [width / 2 + (x * seen.scale + seen.x) * unit, height / 2 - (y * seen.scale + seen.y) * unit];
   }
 
   function draw() {
@@ -84,9 +98,10 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
 
   function fit() {
     const ratio = Math.min(2, devicePixelRatio || 1);
+    [width, height] = [box.clientWidth, box.clientHeight];
     for (const canvas of [back, front]) {
-      const [width, height] = [Math.round(box.clientWidth * ratio), Math.round(box.clientHeight * ratio)];
-      if (canvas.width !== width || canvas.height !== height) [canvas.width, canvas.height] = [width, height];
+      const [wide, tall] = [Math.round(width * ratio), Math.round(height * ratio)];
+      if (canvas.width !== wide || canvas.height !== tall) [canvas.width, canvas.height] = [wide, tall];
     }
     return ratio;
   }
@@ -101,14 +116,14 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
     const ratio = fit();
     const m = matrix();
     if (gl) paintFast(ratio, m);
-    else paintPlain(ratio, m);
+    else paintPlain(ratio);
     lines.setTransform(ratio, 0, 0, ratio, 0, 0);
-    lines.clearRect(0, 0, front.clientWidth, front.clientHeight);
+    lines.clearRect(0, 0, width, height);
     const style = getComputedStyle(box);
     if (data.disk) outlineDisk(style);
     else outlineEllipsoid(style, m);
-    named(marked, names.marked, style, m, true);
-    if (hover !== marked) named(hover, names.hover, style, m, false);
+    named(marked, names.marked, style, true);
+    if (hover !== marked) named(hover, names.hover, style, false);
   }
 
   function paintFast(ratio, m) {
@@ -129,12 +144,12 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
     gl.drawArrays(gl.POINTS, 0, data.x.length);
   }
 
-  function paintPlain(ratio, m) {
+  function paintPlain(ratio) {
     plain.setTransform(ratio, 0, 0, ratio, 0, 0);
-    plain.clearRect(0, 0, back.clientWidth, back.clientHeight);
+    plain.clearRect(0, 0, width, height);
     const size = pointSize();
     for (let i = 0; i < data.x.length; i += 1) {
-      const [x, y] = screen(placed(i, m));
+      const [x, y] = screen(placed(i));
       const o = 4 * i;
       plain.fillStyle = `rgba(${data.colours[o]},${data.colours[o + 1]},${data.colours[o + 2]},${data.colours[o + 3] / 255})`;
       plain.fillRect(x - size / 2, y - size / 2, size, size);
@@ -143,7 +158,7 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
 
   function outlineDisk(style) {
     const [x, y] = screen([0, 0]);
-    const unit = (Math.min(front.clientWidth, front.clientHeight) / 2) * seen.scale;
+    const unit = (Math.min(width, height) / 2) * seen.scale;
     lines.strokeStyle = style.getPropertyValue("--line-strong");
     lines.lineWidth = 1.2;
     circle(x, y, unit);
@@ -165,7 +180,7 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
     const o2 = ox * ox + oy * oy;
     const d = 1 - r * r * o2;
     const [x, y] = screen([(ox * (1 - r * r)) / d, (oy * (1 - r * r)) / d]);
-    const radius = ((r * (1 - o2)) / d) * seen.scale * (Math.min(front.clientWidth, front.clientHeight) / 2);
+    const radius = ((r * (1 - o2)) / d) * seen.scale * (Math.min(width, height) / 2);
     circle(x, y, radius);
     return [x, y - radius];
   }
@@ -202,24 +217,24 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
     });
   }
 
-  function named(i, name, style, m, strong) {
+  function named(i, name, style, strong) {
     if (i < 0) return;
-    const [x, y] = screen(placed(i, m));
+    const [x, y] = screen(placed(i));
     lines.strokeStyle = style.getPropertyValue("--text");
     lines.lineWidth = strong ? 2.5 : 1.5;
     circle(x, y, pointSize() / 2 + 3.5);
     if (!name) return;
     lines.font = `${strong ? 600 : 400} 13px ${style.fontFamily}`;
     const shown = name.length > 48 ? `${name.slice(0, 47)}…` : name;
-    const width = lines.measureText(shown).width + 14;
-    const left = Math.max(4, Math.min(front.clientWidth - width - 4, x + 10));
+    const wide = lines.measureText(shown).width + 14;
+    const left = Math.max(4, Math.min(width - wide - 4, x + 10));
     const top = y < 36 ? y + 12 : y - 32;
     lines.fillStyle = style.getPropertyValue("--surface");
     lines.strokeStyle = style.getPropertyValue("--line-strong");
     lines.lineWidth = 1;
     lines.beginPath();
-    if (lines.roundRect) lines.roundRect(left, top, width, 24, 6);
-    else lines.rect(left, top, width, 24);
+    if (lines.roundRect) lines.roundRect(left, top, wide, 24, 6);
+    else lines.rect(left, top, wide, 24);
     lines.fill();
     lines.stroke();
     lines.fillStyle = style.getPropertyValue("--text");
@@ -227,13 +242,20 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
   }
 
   function nearest(x, y) {
-    const m = matrix();
-    let [best, found] = [NEAR * NEAR, -1];
-    for (let i = 0; i < data.x.length; i += 1) {
-      if (data.colours[4 * i + 3] < 40) continue; // faded out by the legend
-      const [px, py] = screen(placed(i, m));
-      const far = (px - x) ** 2 + (py - y) ** 2;
-      if (far < best) [best, found] = [far, i];
+    const unit = (Math.min(width, height) / 2) * seen.scale;
+    const [wx, wy] = [(x - screen([0, 0])[0]) / unit, -(y - screen([0, 0])[1]) / unit];
+    if (placedFor !== seen) placedAll(matrix());
+    const { flat, colours } = data;
+    let best = (NEAR / unit) ** 2;
+    let found = -1;
+    for (let i = 0; i < flat.length / 2; i += 1) {
+      const dx = flat[2 * i] - wx;
+      const dy = flat[2 * i + 1] - wy;
+      const far = dx * dx + dy * dy;
+      if (far < best && colours[4 * i + 3] >= 40) { // not faded out by the legend
+        best = far;
+        found = i;
+      }
     }
     return found;
   }
@@ -243,10 +265,10 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
     return [event.clientX - at.left, event.clientY - at.top];
   }
 
-  function zoom(factor, [x, y] = [front.clientWidth / 2, front.clientHeight / 2]) {
-    const unit = Math.min(front.clientWidth, front.clientHeight) / 2;
+  function zoom(factor, [x, y] = [width / 2, height / 2]) {
+    const unit = Math.min(width, height) / 2;
     const scale = Math.max(0.4, Math.min(400, seen.scale * factor));
-    const [vx, vy] = [(x - front.clientWidth / 2) / unit, -(y - front.clientHeight / 2) / unit];
+    const [vx, vy] = [(x - width / 2) / unit, -(y - height / 2) / unit];
     const change = scale / seen.scale;
     seen = { ...seen, scale, x: vx - (vx - seen.x) * change, y: vy - (vy - seen.y) * change };
     draw();
@@ -254,7 +276,7 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
   }
 
   function move(dx, dy, turning) {
-    const unit = Math.min(front.clientWidth, front.clientHeight) / 2;
+    const unit = Math.min(width, height) / 2;
     if (turning && !data.disk) seen = { ...seen, turn: [seen.turn[0] + dx / 150, Math.max(-1.57, Math.min(1.57, seen.turn[1] - dy / 150))] };
     else seen = { ...seen, x: seen.x + dx / unit, y: seen.y - dy / unit };
     draw();
@@ -349,6 +371,7 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
       const far = disk ? 1 : extent(x, y, z);
       const scaled = (column) => (far === 1 ? column : Float32Array.from(column, (value) => value / far));
       data = { disk, x: scaled(x), y: scaled(y), z: disk ? null : scaled(z), colours, axes: disk ? null : points.semi_axes.map((axis) => axis / far) };
+      data.flat = new Float32Array(2 * x.length);
       data.radius = disk ? 1 / Math.sqrt(-points.curvature) : 1; // √β: distances in the disk are its multiples
       data.fitting = disk ? Math.max(0.92, 0.85 / (extent(x, y) || 1)) : 0.92;
       seen = start();
@@ -364,9 +387,6 @@ export function scatter({ label, hovered, picked, moved, webgl = true }) {
     mark(i, name) {
       [marked, names.marked] = [i, name];
       draw();
-    },
-    position(i) {
-      return screen(placed(i, matrix()));
     },
   };
 }
@@ -393,7 +413,11 @@ function linked(gl) {
 
 function upload(gl, program, { x, y, z, colours }) {
   const places = new Float32Array(3 * x.length);
-  for (let i = 0; i < x.length; i += 1) places.set([x[i], y[i], z ? z[i] : 0], 3 * i);
+  for (let i = 0; i < x.length; i += 1) {
+    places[3 * i] = x[i];
+    places[3 * i + 1] = y[i];
+    if (z) places[3 * i + 2] = z[i];
+  }
   gl.bindBuffer(gl.ARRAY_BUFFER, program.places);
   gl.bufferData(gl.ARRAY_BUFFER, places, gl.STATIC_DRAW);
   const place = gl.getAttribLocation(program.program, "place");

@@ -131,8 +131,8 @@ export function space(page, params) {
   }
 
   const relationNames = h("optgroup", { label: "Tail of a relation" });
-  const shapes = h("select", { class: "select", disabled: !source.live, onchange: (event) => again({ shape: event.target.value, moved: event.target.value ? params.moved : null }) }, h("option", { value: "" }, "None (β = 1, p = 1)"));
-  const tints = h("select", { class: "select", onchange: (event) => again({ colour: event.target.value }) },
+  const shapes = h("select", { class: "select", id: "shape", onchange: (event) => again({ shape: event.target.value, moved: event.target.value ? params.moved : null }) }, h("option", { value: "" }, "None (β = 1, p = 1)"));
+  const tints = h("select", { class: "select", id: "colour", onchange: (event) => again({ colour: event.target.value }) },
     [["role", "Role in the graph"], ["depth", "Depth"], ["degree", "Number of facts"]].map(([value, text]) => h("option", { value, selected: value === state.colour }, text)), source.live ? relationNames : null);
   if (source.live) {
     source.relations(run.name, "", 100).then(({ found }) => {
@@ -151,8 +151,8 @@ export function space(page, params) {
         h("select", { class: "select", id: "component", onchange: (event) => again({ component: event.target.value }) },
           held.map((i) => h("option", { value: i, selected: i === component }, run.components[i - 1]))),
         h("button", { type: "button", class: "button button-icon", "aria-label": "Next component", onclick: () => step(1) }, "›"))),
-    h("label", {}, h("span", { class: "label" }, "Colour"), tints),
-    source.live ? h("label", {}, h("span", { class: "label" }, "Shaped by"), shapes) : null,
+    h("div", {}, h("label", { class: "label", for: "colour" }, "Colour"), tints),
+    source.live ? h("div", {}, h("label", { class: "label", for: "shape" }, "Shaped by"), shapes) : null,
     params.shape ? h("label", { class: "check" }, h("input", { type: "checkbox", checked: Boolean(params.moved), onchange: (event) => again({ moved: event.target.checked ? "1" : null }) }), " moved by it") : null,
     combobox({ label: "Find", placeholder: "An entity", options: entityOptions(source, run.name), chosen: ({ name: wanted }) => points && find(wanted).catch(() => {}) }));
   return h("article", {}, heading, controls, h("div", { class: "space-layout" }, place, h("div", { class: "space-side" }, chosen, about, legend)));
