@@ -6,10 +6,9 @@ import json
 import re
 import struct
 from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import HOSTILE, Visit, serving
+from looking import HOSTILE, Visit, drawn, expect, serving
 
 pytestmark = pytest.mark.slow
 
@@ -24,12 +23,6 @@ VIEWS = {
     "compare": "#compare?run=towns",
     "baseline": "#explore?run=transe&entity=Ashby",
 }
-
-
-def expect(found: Any) -> Any:
-    from playwright.sync_api import expect
-
-    return expect(found)
 
 
 def test_an_entity_is_found_despite_a_slip_and_explained(visit: Visit, address: str) -> None:
@@ -142,40 +135,14 @@ def test_a_relation_shows_its_algebra_and_its_shape(visit: Visit, address: str) 
     expect(page.locator(".verdict", has_text="Inverse of?")).to_contain_text("back")
 
 
-DRAWN = """() => {
-  const [back] = document.querySelectorAll(".layer");
-  const copy = document.createElement("canvas");
-  [copy.width, copy.height] = [back.width, back.height];
-  const context = copy.getContext("2d");
-  context.drawImage(back, 0, 0);
-  const { data } = context.getImageData(0, 0, copy.width, copy.height);
-  let count = 0;
-  for (let i = 3; i < data.length; i += 4) count += data[i] > 0;
-  return count;
-}"""
-
-
-def drawn(page: Any) -> int:
-    """Pixels that points cover; read in the frame that draws them, since WebGL keeps none."""
-    page.mouse.move(5, 5)
-    return int(
-        page.evaluate(
-            f"""async () => {{
-              const count = {DRAWN};
-              document.querySelector(".layer[tabindex]").dispatchEvent(
-                new KeyboardEvent("keydown", {{ key: "0", bubbles: true }}));
-              return new Promise((told) => requestAnimationFrame(() => told(count())));
-            }}"""
-        )
-    )
-
-
 @pytest.mark.parametrize(("view", "webgl"), [("disk", "1"), ("ellipsoid", "1"), ("disk", "0")])
 def test_points_are_drawn_named_and_zoomed(
     visit: Visit, address: str, view: str, webgl: str
 ) -> None:
     page = visit.open(f"{address}/{VIEWS[view]}&webgl={webgl}&entity=Ashby")
-    expect(page.locator(".canvas-box")).to_have_attribute("data-drawn", "webgl" if webgl == "1" else "2d")
+    expect(page.locator(".canvas-box")).to_have_attribute(
+        "data-drawn", "webgl" if webgl == "1" else "2d"
+    )
     expect(page.locator(".chosen-entity")).to_contain_text("Ashby")
     few = drawn(page)
     assert few > 100

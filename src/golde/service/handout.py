@@ -181,16 +181,15 @@ class _Steps:
         return base64.b64encode(packed(header, columns)).decode()
 
     def _predict(self, name: str) -> None:
-        wanted = suggestions.questions(self.run, name, ROLES, TOP)
-        queries = [question for _, question in wanted]
-        new = answers.compute(answers.Key(self.run, "drop"), queries)
-        every = answers.compute(answers.Key(self.run, "mark"), queries)
-        for question, found in zip(queries, every, strict=True):
+        asked = suggestions.questions(self.run, name, ROLES, TOP, filled=True)
+        for (_, question), found in zip(asked, self._answers("mark", asked), strict=True):
             query = question.query
             key = _key(query.head, query.relation, query.tail)
             missing = "tail" if query.tail is None else "head"
             self.parts["answers"][key] = [_short(one, missing) for one in found]
-        roles = [(role, found[:SUGGESTED]) for (role, _), found in zip(wanted, new, strict=True)]
+        wanted = suggestions.questions(self.run, name, ROLES, SUGGESTED)
+        new = self._answers("drop", wanted)
+        roles = [(role, found) for (role, _), found in zip(wanted, new, strict=True)]
         shown = suggestions.suggested(self.run, name, roles).suggested
         self.parts["suggestions"][name] = [
             {
@@ -211,11 +210,16 @@ class _Steps:
             key=lambda one: (-(one.probability or 0.0), -one.score),
         )
         for one in best[:REASONED]:
-            asked = bodies.ExplainRequest(head=one.head, relation=one.relation, tail=one.tail)
-            found = answers.explained(self.run, asked, silent)
-            self.parts["reasons"][_key(one.head, one.relation, one.tail)] = _rounded(
-                found.model_dump()
-            )
+            fact = bodies.ExplainRequest(head=one.head, relation=one.relation, tail=one.tail)
+            why = answers.explained(self.run, fact, silent).model_dump()
+            self.parts["reasons"][_key(one.head, one.relation, one.tail)] = _rounded(why)
+
+    def _answers(
+        self, kind: str, asked: list[tuple[suggestions.Role, answers.Question]]
+    ) -> list[list[Prediction]]:
+        if not asked:
+            return []
+        return answers.compute(answers.Key(self.run, kind), [question for _, question in asked])
 
     def left_out(self) -> list[str]:
         """What the file lacks, counted after it was trimmed."""
@@ -223,7 +227,6 @@ class _Steps:
         splits = [graph.split(split) for split in SPLITS]
         model = self.run.run.model
         components = model.signature.components if isinstance(model, GoldE) else 0
-        with_reasons = len(parts["reasons"])
         told = (
             (len(parts["entities"]), len(graph.entities), "entities, those with the most facts"),
             (len(parts["facts"]), sum(map(len, splits)), "facts, those of such entities"),
@@ -240,7 +243,10 @@ class _Steps:
             for held, all_of_them, what in told
             if held < all_of_them
         ]
-        sentences.append(f"{with_reasons:,} new facts have reasons; no other fact has.")
+        sentences.append(
+            f"{len(parts['answers']):,} questions have answers and {len(parts['reasons']):,} new facts "
+            "reasons; others have none."
+        )
         return sentences
 
 

@@ -122,8 +122,8 @@ class Role(NamedTuple):
     known: int
 
 
-def fitting_roles(graph: KnowledgeGraph, entity: int) -> list[Role]:
-    """The roles that fit an entity and in which it may lack an answer, the most fitting first."""
+def fitting_roles(graph: KnowledgeGraph, entity: int, *, filled: bool = False) -> list[Role]:
+    """The roles that fit an entity, the most fitting first; those that lack nothing only if ``filled``."""
     known, R = graph.known(), len(graph.relations)
     key = known.keys[:-1]  # every entity with each of its roles, once
     owner, role = key // (2 * R), key % (2 * R)
@@ -136,7 +136,9 @@ def fitting_roles(graph: KnowledgeGraph, entity: int) -> list[Role]:
     share = torch.zeros(2 * R)
     for one in role[own].tolist():
         share = torch.maximum(share, _also_played(owner[role == one], start, role, R))
-    fits = (share >= SHARE) & ~((has > 0) & (facts < SINGLE * players))
+    fits = share >= SHARE
+    if not filled:
+        fits &= ~((has > 0) & (facts < SINGLE * players))
     found = fits.nonzero()[:, 0]
     order = found[share[found].argsort(descending=True, stable=True)].tolist()
     return [Role(i % R, "tail" if i < R else "head", float(share[i]), int(has[i])) for i in order]
@@ -149,12 +151,13 @@ def _also_played(players: Tensor, start: Tensor, role: Tensor, R: int) -> Tensor
 
 
 def questions(
-    run: OpenRun, entity: str, roles: int, top: int
+    run: OpenRun, entity: str, roles: int, top: int, *, filled: bool = False
 ) -> list[tuple[Role, answers.Question]]:
     """A question for each role that fits an entity."""
     found = []
-    for role in fitting_roles(run.run.graph, answers.entity(run, entity))[:roles]:
-        relation = run.run.graph.relations[role.relation]
+    graph, number = run.run.graph, answers.entity(run, entity)
+    for role in fitting_roles(graph, number, filled=filled)[:roles]:
+        relation = graph.relations[role.relation]
         query = Query(entity, relation) if role.missing == "tail" else Query(None, relation, entity)
         found.append((role, answers.Question(query, top)))
     return found

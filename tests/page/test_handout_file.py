@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import HOSTILE, Visit
-from test_journeys import drawn, expect
+from looking import HOSTILE, Visit, drawn, expect
 from typer.testing import CliRunner
 
 from golde.cli.main import app
