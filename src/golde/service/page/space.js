@@ -43,7 +43,7 @@ export function space(page, params) {
   };
   const picture = scatter({
     label: `Entities in component ${run.components[component - 1]}. Arrow keys move, plus and minus zoom, 0 goes back.`,
-    webgl: params.webgl !== "0",
+    webgl: params.webgl,
     hovered: (i, told) => { if (i >= 0) setTimeout(() => name(i).then(told, () => {}), 30); },
     picked: (i) => name(i).then((found) => mark(i, found)).catch(() => {}),
   });
