@@ -1,10 +1,15 @@
-"""What benchmarks share with those run where golde is not installed: clocks that leave warm-up out."""
+"""What benchmarks share with those run where golde is not installed.
+
+Clocks that leave warm-up out, and results that others are added to.
+"""
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 
@@ -56,3 +61,10 @@ def spread(values: Iterable[float]) -> dict[str, Any]:
     """The median of repeated figures, their range, and the figures."""
     each = [float(f"{value:.5g}") for value in values]
     return {"median": statistics.median(each), "min": min(each), "max": max(each), "each": each}
+
+
+def replaced(path: Path, results: list[dict[str, Any]], *key: str) -> list[dict[str, Any]]:
+    """The results of an earlier run, those that have the same key replaced by the new ones."""
+    earlier = json.loads(path.read_text("utf-8"))["results"] if path.is_file() else []
+    by_key = {tuple(one[part] for part in key): one for one in [*earlier, *results]}
+    return list(by_key.values())

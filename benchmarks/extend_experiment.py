@@ -2,6 +2,8 @@
 
     python benchmarks/extend_experiment.py umls world --data-dir FOLDER --out results/extend_experiment.json
 
+Results of other sets that the file has are kept.
+
 A share of the entities is held out of a graph with all facts about them, and a model is trained on the
 rest. Half of the facts of each held-out entity are then given to `golde extend`, the other half is
 ranked (filtered by all facts, both sides, realistic rank on ties), apart by whether the new entity is asked
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from common import replaced
 from torch import Tensor
 
 import golde
@@ -181,6 +184,7 @@ def measure(graph: KnowledgeGraph, settings: list[str], share: float, seed: int)
         }
     return {
         "seed": seed,
+        "held_out_share": share,
         "held_out_entities": len(new.graph.entities) - len(known),
         "entities": len(new.graph.entities),
         "facts": {
@@ -208,17 +212,16 @@ def main() -> None:
     for name in options.names:
         graph = golde.load_graph(name, data_dir=options.data_dir)
         for seed in options.seeds:
+            where = provenance(["torch", "numpy"]) | {"environment": environment("cpu")}
             found = measure(graph, options.set, options.share, seed)
-            results.append({"set": name, **found})
+            results.append({"set": name, **found, **where})
             for rival, one in found["results"].items():
                 mrr = ", ".join(f"{k} {v['mrr']:.3f}" for k, v in one["figures"].items())
                 print(f"{name}, seed {seed}, {rival}: {mrr} ({one['seconds']} s)", flush=True)
             report = {
-                **provenance(["torch", "numpy"]),
-                "environment": environment("cpu"),
+                "question": __doc__.splitlines()[0],
                 "protocol": "filtered by all facts, both sides, realistic rank on ties",
-                "held_out_share": options.share,
-                "results": results,
+                "results": replaced(options.out, results, "set", "seed"),
             }
             options.out.parent.mkdir(parents=True, exist_ok=True)
             write_json(options.out, report)

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import spread
+from common import replaced, spread
 
 from golde.benchmark.provenance import provenance
 from golde.data.graph import KnowledgeGraph
@@ -203,13 +203,6 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def replaced(path: Path, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The results of an earlier run, those of the same graph and size replaced by the new ones."""
-    earlier = json.loads(path.read_text())["results"] if path.is_file() else []
-    by_size = {(one["dataset"], one["numbers"]): one for one in [*earlier, *results]}
-    return list(by_size.values())
-
-
 def _range(figures: dict[str, Any]) -> str:
     return f"{figures['median']:,.0f} ({figures['min']:,.0f}–{figures['max']:,.0f})"
 
@@ -255,7 +248,7 @@ def main() -> None:
                 found = compare(graph, dataset, numbers, facts, args)
                 found |= {"settings": settings, "load_average": [load_before, os.getloadavg()]}
                 results.append(found | provenance(("torch", "numpy")))
-    results = replaced(args.out, results)
+    results = replaced(args.out, results, "dataset", "numbers")
     record = {
         "question": __doc__.splitlines()[0],
         "units": __doc__.split("\n\n")[-1].replace("\n", " ").strip(),

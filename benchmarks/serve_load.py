@@ -166,11 +166,18 @@ class Client:
         return int(head[9:12]), await self.reader.readexactly(length)
 
 
+async def own_figure(port: int, name: str) -> float:
+    """What the service says of itself."""
+    async with Client(port) as client:
+        _, text = await client.ask(get("/metrics"))
+    return float(text.partition(f"\n{name} ".encode())[2].split(b"\n")[0])
+
+
 async def load(port: int, ask: Ask, clients: int, seconds: float) -> dict[str, Any]:
     """Requests a second and how long they took, of so many clients that never rest."""
     times: list[float] = []
     statuses: Counter[int] = Counter()
-    begun = time.perf_counter()
+    begun = 0.0
 
     async def one(number: int) -> None:
         rng = random.Random(number)
@@ -182,23 +189,21 @@ async def load(port: int, ask: Ask, clients: int, seconds: float) -> dict[str, A
                 times.append(time.perf_counter() - start)
                 statuses[status] += 1
 
+    before = await own_figure(port, "process_cpu_seconds_total")
+    begun = time.perf_counter()
     await asyncio.gather(*(one(number) for number in range(clients)))
     took = time.perf_counter() - begun
+    cpu = await own_figure(port, "process_cpu_seconds_total") - before
     p50, p99 = np.quantile(times, (0.5, 0.99))
     return {
         "requests": len(times),
         "per_second": round(len(times) / took, 1),
         "p50_ms": round(1e3 * float(p50), 2),
         "p99_ms": round(1e3 * float(p99), 2),
+        "processor_ms": round(1e3 * cpu / len(times), 2),
         "busy": statuses[503],
         "errors": sum(count for status, count in statuses.items() if status not in (200, 503)),
     }
-
-
-async def memory_mb(client: Client) -> float:
-    _, text = await client.ask(get("/metrics"))
-    figure = text.partition(b"\nprocess_resident_memory_bytes ")[2].split(b"\n")[0]
-    return float(figure) / 1e6
 
 
 async def soak(port: int, asks: dict[str, Ask], seconds: float) -> dict[str, Any]:
@@ -211,14 +216,12 @@ async def soak(port: int, asks: dict[str, Ask], seconds: float) -> dict[str, Any
     memory: list[float] = []
 
     async def watch() -> None:
-        async with Client(port) as client:
-            while True:
-                memory.append(await memory_mb(client))
-                await asyncio.sleep(1)
+        while True:
+            memory.append(await own_figure(port, "process_resident_memory_bytes") / 1e6)
+            await asyncio.sleep(1)
 
-    await load(
-        port, mixed, SOAK_CLIENTS, min(10.0, seconds)
-    )  # memory grows until all was asked once
+    # Memory grows until everything was asked for once.
+    await load(port, mixed, SOAK_CLIENTS, min(10.0, seconds))
     watching = asyncio.create_task(watch())
     found = await load(port, mixed, SOAK_CLIENTS, seconds)
     watching.cancel()

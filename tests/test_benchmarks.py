@@ -116,14 +116,15 @@ def test_ratios_compare_turns_that_followed_each_other(load: Any) -> None:
 
 
 def test_a_run_of_one_size_leaves_the_others(load: Any, tmp_path: Path) -> None:
-    speed, path = load("pykeen_speed"), tmp_path / "speed.json"
+    replaced, path = load("common").replaced, tmp_path / "speed.json"
+    key = "dataset", "numbers"
     one, two, newer = (
         {"dataset": "umls", "numbers": n, "commit": c}
         for n, c in ((128, "a"), (512, "a"), (512, "b"))
     )
-    assert speed.replaced(path, [one, two]) == [one, two]
+    assert replaced(path, [one, two], *key) == [one, two]
     path.write_text(json.dumps({"results": [one, two]}))
-    assert speed.replaced(path, [newer]) == [one, newer]
+    assert replaced(path, [newer], *key) == [one, newer]
 
 
 GPU = {
@@ -323,6 +324,31 @@ def test_the_rule_that_asks_best_on_validation_is_chosen_and_written(load: Any) 
     assert f"| umls (661) | **the right kind that lacks an answer** | {cells}" in text
     assert f"| umls (661) | the same, by probability | {cells}" in text
     assert "| kind, s = 0.5, t = 2 | 30 |" in text
+
+
+def test_paths_are_written_whatever_beams_a_set_was_asked_with() -> None:
+    where = {**GPU, "machine": {"cpu": "a CPU", "cores": 2}}
+    settings = {"model": {"signature": "E2"}, "training": {"steps": 1000}}
+    judged = {"asked": 20, "paths": 7, "right_ends": 75, "wrong_ends": 515}
+    judged["results"] = {"composed maps": {"ece": 0.0301, "brier": 0.1102}}
+
+    def one(name: str, ways: list[str], probabilities: dict[str, Any]) -> dict[str, Any]:
+        figures = {way: {"figures": {"mrr": 0.5, "chance_mrr": 0.01}} for way in ways}
+        about = {"set": name, "hops": 2, "seed": 0, "queries": 500, "settings": settings}
+        return where | about | {"results": figures, "probabilities": probabilities}
+
+    few = ["composed maps", "frequency in the last hop"]
+    more = ["composed maps", "beam of 4", "frequency in the last hop"]
+    none = {"asked": 20, "paths": 0}
+    text = render.paths(
+        {"protocol": "filtered", "results": [one("umls", few, none), one("world", more, judged)]}
+    )
+    heads = "| set | hops | composed maps | beam of 4 | frequency in the last hop | chance |"
+    assert heads in text
+    assert "| umls | 2 | 0.500 |  | 0.500 | 0.010 |" in text
+    assert "| world | 2 | 0.500 | 0.500 | 0.500 | 0.010 |" in text
+    assert "| world | 2 | 0.030, 0.110 | 7 of 20 | 75 | 515 |" in text
+    assert text.count("umls: 500 answers, `E2`, 1,000 steps, seed 0") == 1
 
 
 def test_a_short_training_is_timed_from_its_command_and_tested_once(

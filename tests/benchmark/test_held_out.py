@@ -14,7 +14,7 @@ from golde.data.synthetic import random_graph
 from golde.inference.paths import reached
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-NAMES = ("extend_experiment", "paths")
+NAMES = ("common", "extend_experiment", "paths")
 
 
 @pytest.fixture

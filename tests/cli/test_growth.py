@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,6 +71,31 @@ def test_a_path_is_answered_by_maps_and_by_beam(golde: Golde, run: Path, tmp_pat
     heading, *rows = table.read_text("utf-8").splitlines()
     assert heading.split("\t") == ["rank", "answer", "score", "known", "via"]
     assert "e5" not in [row.split("\t")[1] for row in rows]
+
+
+def test_paths_of_a_calibrated_run_have_probabilities_or_the_reason_why_not(
+    golde: Golde, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    assert golde("calibrate", copy).exit_code == 0
+    asked = ("predict", copy, "--head", "e3", "--path", "next,next", "--top", 3)
+    plain = golde(*asked)
+    assert plain.exit_code == 0, plain.stderr
+    assert "probability" not in plain.stdout
+    assert "no probabilities: validation facts add too few ends to this path" in plain.stderr
+    fewest = {"platt": 1}
+    monkeypatch.setattr("golde.inference.path_probability.FEWEST_FACTS", fewest)
+    for beam in ((), ("--beam", 4)):
+        shown = golde(*asked, *beam)
+        assert "probability" in shown.stdout
+        assert "a probability is that of one claim" in shown.stderr
+        assert max(len(line) for line in shown.stdout.splitlines()) <= 80
+        answers = json.loads(golde(*asked, *beam, "--json").stdout)["answers"]
+        assert answers[0]["probability"] > answers[-1]["probability"]
+        table = tmp_path / "ends.csv"
+        assert golde(*asked, *beam, "--out", table).exit_code == 0
+        rows = list(csv.DictReader(table.read_text("utf-8").splitlines()))
+        assert [float(row["probability"]) for row in rows] == [a["probability"] for a in answers]
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,11 @@ def test_a_file_of_queries_becomes_a_file_of_answers(
     queries, other = tmp_path / "queries.tsv", tmp_path / "queries.csv"
     queries.write_text("e3\tnext\t?\n?\tnext\te9\n", encoding="utf-8")
     other.write_text("no,item,value,property\n1,e3,?,next\n2,,e9,next\n", encoding="utf-8")
+    packed, columns = tmp_path / "queries.parquet", {"h": ["e3", None], "r": ["next"] * 2}
+    pyarrow.parquet.write_table(pyarrow.table(columns | {"t": [None, "e9"]}), packed)
     for name, asked in (
         ("answers.tsv", (queries,)),
-        ("answers.parquet", (queries,)),
+        ("answers.parquet", (packed,)),
         ("answers.csv", (other, "--columns", "item,property,value")),
     ):
         written = golde("predict", run, "--queries", *asked, "--top", 3, "--out", tmp_path / name)
@@ -160,7 +162,11 @@ def test_complete_scores_and_exports(golde: Golde, run: Path, facts: Path, tmp_p
 
     assert golde("export", run, "--out", tmp_path / "space.npz").exit_code == 0
     with np.load(tmp_path / "space.npz") as arrays:
-        assert arrays["entity"].shape == (26, 16)
+        entity = arrays["entity"]
+    assert entity.shape == (26, 16)
+    assert golde("export", run, "--out", tmp_path / "space.csv").exit_code == 0
+    rows = np.loadtxt(tmp_path / "space.csv", delimiter=",", skiprows=1, usecols=range(1, 17))
+    assert np.array_equal(rows.astype(np.float32), entity)
 
 
 def test_a_baseline_goes_the_same_way(golde: Golde, facts: Path, tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import re
+import sys
 from pathlib import Path
 
+import pyarrow
 import pytest
 from pyarrow import parquet
 
-from golde.errors import DataError, GoldeError
+from golde.errors import DataError, GoldeError, MissingExtraError
 from golde.inference import Prediction, Query, Run
 from golde.inference.batch import (
     predict_file,
@@ -148,6 +150,97 @@ def test_queries_from_a_csv(run: Run, tmp_path: Path, content: bytes, columns: s
     packed = tmp_path / "queries.csv.gz"
     packed.write_bytes(gzip.compress(content))
     assert read_queries(packed, run.graph, columns) == QUERIES
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"),
+    [
+        ({"a": ["p0", "?", "q0"], "b": ["next", "twin", "?"], "c": ["?", "q2", "q3"]}, None),
+        ({"o": [None, "q2", "q3"], "s": ["p0", "", "q0"], "p": ["next", "twin", None]}, None),
+        (
+            {
+                "no": [1, 2, 3],
+                "value": ["?", "q2", "q3"],
+                "vector": [[0.5]] * 3,  # of no concern, and no text
+                "item": ["p0", None, "q0"],
+                "property": ["next", "twin", None],
+            },
+            "item,property,value",
+        ),
+        (
+            {
+                "n": [1, 2, 3],
+                "a": ["p0", "?", "q0"],
+                "b": ["?", "q2", "q3"],
+                "c": ["next", "twin", ""],
+            },
+            "2,4,3",
+        ),
+    ],
+    ids=["in order", "well-known names and nulls", "columns by name", "columns by position"],
+)
+def test_queries_from_parquet(
+    run: Run,
+    tmp_path: Path,
+    table: dict[str, list[object]],
+    columns: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("golde.inference.batch._ROWS", 2)  # more than one block
+    path = tmp_path / "queries.parquet"
+    parquet.write_table(pyarrow.table(table), path)
+    assert read_queries(path, run.graph, columns) == QUERIES
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "message"),
+    [
+        ({"a": ["p0"], "b": ["next"]}, None, ": 2 columns where 3 are expected: 'a, b'"),
+        (
+            {key: ["p0"] for key in "abcd"},
+            None,
+            ": 4 columns where 3 are expected: 'a, b, c, d' (pick three with --columns, such as a,b,c)",
+        ),
+        ({key: ["p0"] for key in "abc"}, "a,b,d", "column 'd' is not in the header row"),
+        (
+            {"a": ["p0", "p77"], "b": ["next"] * 2, "c": [None, "?"]},
+            None,
+            ":2: unknown entity 'p77'",
+        ),
+        (
+            {"a": ["p0"], "b": ["next"], "c": ["p1"]},
+            None,
+            "leave out exactly one of head, relation and tail",
+        ),
+        ({"a": [[1]], "b": ["next"], "c": ["p1"]}, None, ": is not readable as Parquet"),
+        ({"a": [], "b": [], "c": []}, None, ":1: holds no queries"),
+    ],
+)
+def test_bad_rows_of_parquet_are_told(
+    run: Run, tmp_path: Path, table: dict[str, list[object]], columns: str | None, message: str
+) -> None:
+    path = tmp_path / "queries.parquet"
+    parquet.write_table(pyarrow.table(table), path)
+    with pytest.raises(DataError, match=re.escape(message)) as caught:
+        read_queries(path, run.graph, columns)
+    assert str(caught.value).startswith(str(path))
+    assert "header row name" not in str(caught.value)  # its columns have names already
+
+
+def test_what_only_ends_in_parquet_or_lacks_its_reader(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "queries.parquet"
+    path.write_text(TEXT, "utf-8")
+    with pytest.raises(DataError, match="is not readable as Parquet"):
+        read_queries(path, run.graph)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_queries(tmp_path / "missing.parquet", run.graph)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(
+        MissingExtraError, match=r"reading queries\.parquet needs the extra 'tables'"
+    ):
+        read_queries(path, run.graph)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -41,7 +42,11 @@ def read(path: Path, format: str) -> tuple[list[str], NDArray[np.float32]]:
         assert table["id"].to_pylist() == list(range(len(table)))
         rows = np.array(table["embedding"].to_pylist(), dtype=np.float32)
         return table["name"].to_pylist(), rows
-    lines = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.reader(file, delimiter="," if format == "csv" else "\t"))
+    if format == "csv":
+        header, *lines = lines
+        assert header == ["name", *(f"x{i}" for i in range(1, len(header)))]
     return [line[0] for line in lines], np.array([line[1:] for line in lines], dtype=np.float32)
 
 
@@ -135,7 +140,7 @@ def test_biases_and_double_precision_are_kept(paper_run: Run, tmp_path: Path) ->
 
 
 def test_an_unknown_format_names_the_known_ones(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(GoldeError, match=r"'hdf5'; use one of safetensors, npz, parquet, tsv"):
+    with pytest.raises(GoldeError, match=r"'hdf5'; use one of safetensors, npz, parquet, csv, tsv"):
         run.export(tmp_path / "out", "hdf5")
 
 
@@ -164,7 +169,7 @@ def test_parquet_names_its_extra(run: Run, tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_name_that_does_not_fit_a_line_of_tsv(run: Run, tmp_path: Path) -> None:
     other = Run(run.folder)
-    names = ["two\nlines", *run.graph.entities[1:]]
+    names = ['two\nlines, "quoted"', *run.graph.entities[1:]]
     other.graph = KnowledgeGraph(
         Vocabulary(names), run.graph.relations, run.graph.train, run.graph.valid, run.graph.test
     )
@@ -173,6 +178,8 @@ def test_a_name_that_does_not_fit_a_line_of_tsv(run: Run, tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
     other.export(tmp_path / "out.parquet", "parquet")
     assert read(tmp_path / "out.parquet", "parquet")[0] == names
+    other.export(tmp_path / "out.csv", "csv")
+    assert read(tmp_path / "out.csv", "csv")[0] == names
 
 
 def test_names_too_long_for_a_safetensors_header(

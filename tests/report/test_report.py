@@ -17,6 +17,7 @@ from golde.report.paper import GRAPHS, Evidence, paper
 from golde.report.plots import write_plots
 from golde.report.results import FIGURES, read_records, summaries, write_record
 from golde.report.tables import NOT_RUN, Table, reproduced
+from golde.report.variations import variation_sections
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,6 +103,22 @@ def test_the_table_shows_every_configuration(results: Path) -> None:
     ]
     assert small[2] == ".4800"
     assert small[-1] == "fedcba9+"
+
+
+def test_changes_are_set_beside_the_configuration_best_first(results: Path) -> None:
+    assert variation_sections(results) == []  # other studies change more than one setting
+    for name, mrr in (("as-configured", 0.51), ("no-penalty", 0.49), ("margin-6", 0.512)):
+        for seed in (0, 1):
+            ranked = record("wn18rr", f"wn18rr-{name}", seed, mrr + 0.001 * seed)
+            keep(results, ranked | {"study": "levers-wn18rr", "split": "valid"})
+    (section,) = variation_sections(results)
+    assert section.startswith("## What moves accuracy")
+    rows = [line for line in section.splitlines() if line.startswith("| ")][2:]
+    assert rows == [
+        "| margin 6 | 2 | .5125 | +.0020 | .613 | 512 |",
+        "| as configured | 2 | .5105 |  | .611 | 510 |",
+        "| no penalty | 2 | .4905 | -.0200 | .591 | 490 |",
+    ]
 
 
 def test_damaged_results_are_named(results: Path) -> None:

@@ -15,7 +15,7 @@ from golde.cli.output import bar, note, say, say_json, say_points, say_table
 from golde.errors import GoldeError
 
 if TYPE_CHECKING:
-    from golde.inference import Prediction, Query
+    from golde.inference import PathAnswer, Prediction, Query
     from golde.inference import Run as OpenedRun
 
 
@@ -52,7 +52,7 @@ def predict(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Many queries: rows of head, relation and tail with ? for the one to find.",
+            help="Many queries, as .tsv, .csv or .parquet: head, relation and tail, ? for the unknown.",
         ),
     ] = None,
     columns: options.Columns = None,
@@ -217,8 +217,8 @@ def _print_answers(query: Query, answers: Sequence[Prediction], marked: bool) ->
     say_table(list(columns), rows, "".join(columns.values()))
 
 
-def probability_cell(fact: Prediction) -> list[str]:
-    """The cell for the probability of a fact, if it has one; never certain, however many digits it takes."""
+def probability_cell(fact: Prediction | PathAnswer) -> list[str]:
+    """The cell for the probability of an answer, if it has one; never certain, whatever its digits."""
     p = fact.probability
     if p is None:
         return []

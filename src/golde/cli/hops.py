@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from golde.cli import options
-from golde.cli.output import say, say_json, say_points, say_table
+from golde.cli.output import bar, note, say, say_json, say_points, say_table
 from golde.errors import GoldeError
 
 if TYPE_CHECKING:
@@ -47,19 +47,32 @@ def answer(
         raise GoldeError("--beam is about the hops of a path: give --path R1,R2 too")
     if (head is None) == (tail is None):
         raise GoldeError("a path has one known end: give either --head or --tail with --path")
-    import golde
+    from golde.cli.ask import explain_probabilities, open_run
     from golde.inference.batch import read_names
-    from golde.inference.tables import open_table
 
-    opened = golde.load_run(run, device=device.value)
+    opened = open_run(run, device)
     pool = None if candidates is None else read_names(candidates, opened.graph.entities)
-    found = opened.predict_path(
-        path, head=head, tail=tail, beam=beam, top=top, known=known, candidates=pool
-    )
+    with bar("fitting probabilities") as progress:
+        found = opened.predict_path(
+            path,
+            head=head,
+            tail=tail,
+            beam=beam,
+            top=top,
+            known=known,
+            candidates=pool,
+            progress=progress,
+        )
+    calibrated = opened.calibration is not None
+    if any(one.probability is not None for one in found):
+        explain_probabilities(opened)
+    elif calibrated:
+        note(
+            "note: no probabilities: validation facts add too few ends to this path, or nearly all entities "
+            "of the right kind are ends of it"
+        )
     if out is not None:
-        columns: dict[str, type] = {"rank": int, "answer": str, "score": float}
-        with open_table(out, columns | {"known": str, "via": str}) as write:
-            write([(i, a.answer, a.score, _mark(a), _via(a)) for i, a in enumerate(found, 1)])
+        _write(out, found, calibrated)
     if json:
         query = {"head": head, "tail": tail, "path": path, "beam": beam}
         say_json({"query": query, "answers": [asdict(one) for one in found]})
@@ -70,9 +83,31 @@ def answer(
         _print(found, marked=known == "mark", explained=beam is not None)
 
 
+def _write(path: pathlib.Path, found: Sequence[PathAnswer], calibrated: bool) -> None:
+    from golde.inference.tables import open_table
+
+    columns: dict[str, type] = {
+        "rank": int,
+        "answer": str,
+        "score": float,
+        "known": str,
+        "via": str,
+    }
+    columns |= {"probability": float} if calibrated else {}
+    with open_table(path, columns) as write:
+        for rank, one in enumerate(found, 1):
+            row = (rank, one.answer, one.score, _mark(one), _via(one))
+            write([(*row, one.probability) if calibrated else row])
+
+
 def _print(found: Sequence[PathAnswer], marked: bool, explained: bool) -> None:
+    from golde.cli.ask import probability_cell
+
     headings, align = ["", "answer", "score"], "><>"
     rows = [[str(i), one.answer, f"{one.score:.3f}"] for i, one in enumerate(found, 1)]
+    if any(one.probability is not None for one in found):
+        headings, align = [*headings, "probability"], align + ">"
+        rows = [[*row, *probability_cell(one)] for row, one in zip(rows, found, strict=True)]
     if marked:
         headings, align = [*headings, "known from"], align + "<"
         rows = [[*row, _mark(one)] for row, one in zip(rows, found, strict=True)]

@@ -20,16 +20,23 @@ if TYPE_CHECKING:
     from golde.runs import RunFolder
 
 
+EXPORTS = """\b
+Example: golde export runs/facts --out embeddings.npz
+  golde export runs/facts --out embeddings.csv
+"""
+
+
 class Format(StrEnum):
     safetensors = "safetensors"
     npz = "npz"
     parquet = "parquet"
+    csv = "csv"
     tsv = "tsv"
 
 
 def register(app: typer.Typer) -> None:
     app.command(epilog="Example: golde show runs/facts")(show)
-    app.command(epilog="Example: golde export runs/facts --out embeddings.npz")(export)
+    app.command(epilog=EXPORTS)(export)
 
 
 def show(run: options.Run, json: options.Json = False) -> None:
@@ -72,7 +79,11 @@ def export(
         Format | None, typer.Option(help="Of which kind; unset: as the name of the file ends.")
     ] = None,
 ) -> None:
-    """Write embeddings and relation maps for other programs."""
+    """Write embeddings and relation maps for other programs.
+
+    .safetensors and .npz hold both. .parquet, .csv (name,x1,x2,… under a header row) and .tsv (no header)
+    hold the entities alone, a name and its numbers in each row.
+    """
     kind = format.value if format is not None else out.suffix.lower().removeprefix(".")
     if kind not in list(Format):
         raise GoldeError(f"{out}: say which --format it should have: {', '.join(Format)}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from golde.data.columns import Columns, Layout, header_order
-from golde.data.files import opened, suffix_of
+from golde.data.files import opened, read_error, suffix_of
 from golde.data.graph import KnowledgeGraph
 from golde.data.numbering import NameIndex
 from golde.data.readers import fact_error, read_facts
@@ -16,7 +16,7 @@ from golde.errors import DataError, GoldeError
 from golde.inference.predict import Predictor, query_ids
 from golde.inference.queries import Prediction, Query
 from golde.inference.run import Run
-from golde.inference.tables import open_table
+from golde.inference.tables import open_table, pyarrow
 from golde.progress import Progress, silent
 
 FACT: dict[str, type] = {"head": str, "relation": str, "tail": str, "score": float}
@@ -90,15 +90,35 @@ def write_predictions(
 def read_queries(
     path: str | Path, graph: KnowledgeGraph, columns: str | None = None
 ) -> list[Query]:
-    """Queries from a file with head, relation and tail in each row, one of them empty or ``?``.
+    """Queries from a file with head, relation and tail in each row, one of them empty, null or ``?``.
 
-    Commas separate the cells of a ``.csv`` file, compressed or not, and tabs those of any other. A row of
-    well-known column names at the top is recognised, and may give another order; ``columns`` names others.
+    Commas separate the cells of a ``.csv`` file, compressed or not, a ``.parquet`` file has columns, and tabs
+    separate the cells of any other. A row of well-known column names at the top is recognised, and may give
+    another order; ``columns`` names others.
     """
     path = Path(path)
     wanted = None if columns is None else Columns.parse(columns)
-    layout: Layout | None = None
+    read = _parquet_cells if suffix_of(path) == ".parquet" else _text_cells
     queries: list[Query] = []
+    for number, cells in read(path, wanted):
+        names = [None if cell.strip() in UNKNOWN else cell for cell in cells]
+        try:
+            query = Query(*names)
+            query_ids(graph, query)
+        except GoldeError as error:
+            first = wanted is None and read is _text_cells and not queries
+            header = first and None not in names
+            fix = "of a header row name the columns with --columns" if header else None
+            raise DataError(path, str(error), line=number, fix=fix) from None
+        queries.append(query)
+    if not queries:
+        raise DataError(path, "holds no queries", line=1, fix="one a line: head, relation, tail")
+    return queries
+
+
+def _text_cells(path: Path, wanted: Columns | None) -> Iterator[tuple[int, list[str]]]:
+    """Number, head, relation and tail of every row of a text file that holds something."""
+    layout: Layout | None = None
     for number, cells in _rows(path):
         if layout is None:
             layout = _layout(path, number, cells, wanted)
@@ -106,18 +126,27 @@ def read_queries(
                 continue
         if len(cells) != layout.width:
             raise _not_a_query(path, number, cells, layout.width)
-        names = [None if cells[i].strip() in UNKNOWN else cells[i] for i in layout.order]
-        try:
-            query = Query(*names)
-            query_ids(graph, query)
-        except GoldeError as error:
-            header = wanted is None and not queries and None not in names
-            fix = "of a header row name the columns with --columns" if header else None
-            raise DataError(path, str(error), line=number, fix=fix) from None
-        queries.append(query)
-    if not queries:
-        raise DataError(path, "holds no queries", line=1, fix="one a line: head, relation, tail")
-    return queries
+        yield number, [cells[i] for i in layout.order]
+
+
+def _parquet_cells(path: Path, wanted: Columns | None) -> Iterator[tuple[int, list[str]]]:
+    """Number, head, relation and tail of every row of a Parquet file; ids kept as numbers as their digits."""
+    arrow = pyarrow(f"reading {path.name}")
+    try:
+        with arrow.parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            chosen = [names[i] for i in _layout(path, 0, names, wanted).order]
+            before = 0
+            for batch in file.iter_batches(_ROWS, columns=chosen):
+                columns = [batch.column(name).cast("string").to_pylist() for name in chosen]
+                for number, cells in enumerate(zip(*columns, strict=True), before + 1):
+                    yield number, [cell or "" for cell in cells]
+                before += batch.num_rows
+    except OSError as error:
+        raise read_error(path, error) from error
+    except arrow.ArrowException as error:
+        problem = f"is not readable as Parquet ({error})"
+        raise DataError(path, problem, fix="copy or write it again") from error
 
 
 def _layout(path: Path, line: int, first: list[str], columns: Columns | None) -> Layout:
@@ -131,6 +160,10 @@ def _layout(path: Path, line: int, first: list[str], columns: Columns | None) ->
 
 
 def _not_a_query(path: Path, line: int, cells: list[str], width: int) -> DataError:
+    if suffix_of(path) == ".parquet":
+        problem, text = f"{len(cells)} columns where 3 are expected", ", ".join(cells)
+        fix = f"pick three with --columns, such as {','.join(cells[:3])}"
+        return DataError(path, problem, text=text, fix=fix)
     sign, word = (", ", "commas") if suffix_of(path) == ".csv" else ("\t", "tabs")
     fix = f"write head, relation and tail with {word} between them, ? for the unknown"
     if len(cells) > 3 and width == 3:

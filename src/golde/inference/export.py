@@ -8,11 +8,13 @@ safetensors, npz   everything: ``entity`` (E, numbers), and for the i-th group o
                    With reciprocal relations, row r + R belongs to head queries of relation r.
 parquet            the entity table, for vector stores: ``id``, ``name``, and ``embedding`` (a list of
                    fixed size); the signature, or the kind of a baseline, in the metadata of the schema.
-tsv                the entity table: a name and its numbers in each row.
+csv                the entity table under a header row: ``name``, then its numbers ``x1``, ``x2``, …
+tsv                the same rows between tabs, without a header.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -94,16 +96,26 @@ def _parquet(model: Model, graph: KnowledgeGraph, path: Path) -> None:
             writer.write_batch(arrow.record_batch([ids, names, lists], schema))
 
 
+def _csv(model: Model, graph: KnowledgeGraph, path: Path) -> None:
+    table = model.entity.detach().cpu().numpy()
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["name", *(f"x{i}" for i in range(1, table.shape[1] + 1))])
+        for name, row in zip(graph.entities, table, strict=True):
+            writer.writerow([name, *row])  # numpy prints the shortest text that reads back
+
+
 def _tsv(model: Model, graph: KnowledgeGraph, path: Path) -> None:
     table = model.entity.detach().cpu().numpy()
     with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         for name, row in zip(graph.entities, table, strict=True):
-            file.write(tsv_line((name, *row)))  # numpy prints the shortest text that reads back
+            file.write(tsv_line((name, *row)))
 
 
 FORMATS: dict[str, Callable[[Model, KnowledgeGraph, Path], None]] = {
     "safetensors": _safetensors,
     "npz": _npz,
     "parquet": _parquet,
+    "csv": _csv,
     "tsv": _tsv,
 }

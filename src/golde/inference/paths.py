@@ -33,6 +33,7 @@ class PathAnswer:
     score: float  # of composed maps a score of the last hop, of a beam a log-probability
     known: bool | None = None  # whether facts of the graph lead there; None where nobody looked
     via: tuple[str, ...] | None = None  # a beam's entities in between, from the start on
+    probability: float | None = None  # that the path leads there, if the run is calibrated
 
 
 def parse_path(text: str, graph: KnowledgeGraph) -> list[int]:

@@ -22,6 +22,7 @@ from golde.inference.calibration import Calibration, Judged
 from golde.inference.complete import Completion, complete
 from golde.inference.export import export
 from golde.inference.heads import Heads
+from golde.inference.path_probability import with_probabilities
 from golde.inference.paths import PathAnswer, answer_path, parse_path, reversed_path
 from golde.inference.predict import Predictor, score_triples
 from golde.inference.queries import Prediction, Query
@@ -169,27 +170,27 @@ class Run:
         top: int = 10,
         known: str = "mark",
         candidates: Sequence[str] | None = None,
+        progress: Progress = silent,
     ) -> list[PathAnswer]:
         """The most plausible entities at the other end of a path such as ``"r1,^r2"``, best first.
 
         From a ``head`` the path is walked forwards, from a ``tail`` back. Without ``beam`` maps are
         composed, with it so many entities are kept after every hop: see ``golde.inference.paths``.
+        Answers of a run that is calibrated have a probability where validation facts are enough to
+        fit one to this path: see ``golde.inference.path_probability``; ``progress`` is of that.
         """
         directions, start = parse_path(path, self.graph), head
         if tail is not None and head is None:
             directions, start = reversed_path(directions, len(self.graph.relations)), tail
         elif start is None or tail is not None:
             raise GoldeError("a path has one known end; give either head or tail")
-        return answer_path(
-            self.model,
-            self.graph,
-            start,
-            directions,
-            beam=beam,
-            top=top,
-            known=known,
-            candidates=candidates,
+        asked = self.model, self.graph
+        answers = answer_path(
+            *asked, start, directions, beam=beam, top=top, known=known, candidates=candidates
         )
+        if self.calibration is None:
+            return answers
+        return with_probabilities(answers, *asked, directions, beam, self.calibration, progress)
 
     def score(self, triples: Sequence[tuple[str, str, str]]) -> list[float]:
         """The score of each (head, relation, tail), in the forward direction: of GoldE minus a distance."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from golde.report.tables import machine, short_commit
 from golde.report.tables import markdown as table
 from golde.runs.atomic import read_json
 
@@ -71,14 +72,13 @@ def cpu_speed(found: dict[str, Any]) -> str:
     head = ["set, numbers", "train, ours", "PyKEEN", "ratio", "rank, ours", "PyKEEN", "ratio"]
     settings = found["results"][0]["settings"]
     versions = found["results"][0]["pykeen_versions"]
-    sources = dict.fromkeys(provenance(one) for one in found["results"])
     return (
         f"{table(head, rows)}\n\nFacts a second with {settings['negatives']} negatives (one positive "
         "with its negatives, optimiser step included) and test queries a second under the filter, the "
         "same facts on both sides: our elliptic × hyperbolic product against PyKEEN "
         f"{versions['pykeen']}'s RotatE of the same size, each at its best batch size. Medians of "
         f"{settings['repeats']} repeats, {settings['threads']} threads, the two taking turns. "
-        f"{' and '.join(sources)}; written by `benchmarks/pykeen_speed.py`."
+        f"{sources(found['results'])}; written by `benchmarks/pykeen_speed.py`."
     )
 
 
@@ -140,6 +140,53 @@ def advise_million(found: dict[str, Any]) -> str:
     )
 
 
+def advise_geometry(found: dict[str, Any]) -> str:
+    """Validation MRR of the proposed signature beside those of others with as many numbers."""
+    groups: dict[tuple[str, int, str, str], dict[int, dict[str, Any]]] = {}  # each by seed
+    failed = []
+    for one in found["trainings"]:
+        if "failed" in one:
+            what = f"{one['signature']} on {one['set']} with seed {one['seed']}"
+            failed.append(f"{what} failed: {one['failed']}. ")
+        else:
+            key = one["set"], one["steps"], one["variant"], one["signature"]
+            groups.setdefault(key, {})[one["seed"]] = one
+    chosen = {key[:2]: runs for key, runs in groups.items() if key[2] == "chosen"}
+    rows = []
+    for (name, steps, variant, signature), runs in sorted(
+        groups.items(), key=lambda item: item[0][:2]
+    ):
+        mrr = {seed: run["validation"]["mrr"] for seed, run in runs.items()}
+        beside = chosen.get((name, steps), {})
+        changes = [mrr[seed] - beside[seed]["validation"]["mrr"] for seed in mrr if seed in beside]
+        several = f" ({min(mrr.values()):.4f}–{max(mrr.values()):.4f})" if len(mrr) > 1 else ""
+        rows.append(
+            [
+                f"{name}, {steps:,} steps",
+                variant,
+                f"`{signature}`",
+                f"**{fmean(mrr.values()):.4f}**{several}",
+                f"{fmean(changes):+.4f}" if changes and runs is not beside else "",
+                f"{fmean(run['validation']['hits@10'] for run in runs.values()):.3f}",
+                f"{fmean(run['seconds'] for run in runs.values()):,.0f} s",
+            ]
+        )
+    head = ["set", "signature", "", "validation MRR", "difference", "H@10", "training"]
+    seeds = ", ".join(map(str, sorted({one["seed"] for one in found["trainings"]})))
+    machines = dict.fromkeys(
+        f"{machine(one)}; commit `{short_commit(one['commit'])}`" for one in found["trainings"]
+    )
+    return (
+        f"{table(head, rows)}\n\n*Chosen* is the paper's signature, or where there is none the default, "
+        "*advised* what `golde advise` proposes for as many numbers, the others have all their components of "
+        "one geometry. Settings are those of `configs/`, elliptic weights the paper's; so many "
+        "steps and no more, last parameters; filtered MRR of the whole validation split, both sides, "
+        f"realistic rank on ties. Means over seeds {seeds} with their range, and the mean difference to the "
+        f"chosen signature at the same seed. {''.join(failed)}{' and '.join(machines)}; written by "
+        "`benchmarks/advise_geometry.py`."
+    )
+
+
 def extend_experiment(found: dict[str, Any]) -> str:
     """New entities added to a run, beside training it again with them."""
     head = ["set", "new entities", "all", "new entity asked", "new entity answers", "old facts"]
@@ -149,18 +196,28 @@ def extend_experiment(found: dict[str, Any]) -> str:
         for way, found_by in one["results"].items()
     ]
     sizes = "; ".join(
-        f"{one['set']}: {one['held_out_entities']} new entities of {one['entities']:,}, "
-        f"{one['facts']['given']:,} facts given, {one['facts']['ranked']:,} ranked"
+        f"{one['set']}: {trained(one)}, {one['held_out_entities']} new entities of {one['entities']:,} "
+        f"({one['held_out_share']:.0%}), {one['facts']['given']:,} facts given, "
+        f"{one['facts']['ranked']:,} ranked"
         for one in found["results"]
     )
-    (steps,) = {one["settings"]["training"]["steps"] for one in found["results"]}
-    seeds = ", ".join(str(seed) for seed in sorted({one["seed"] for one in found["results"]}))
     return (
-        f"{table(head, rows)}\n\nMRR, {found['protocol']}. {found['held_out_share']:.0%} of the entities are "
-        f"held out with all their facts, the rest is trained for {steps:,} steps (seed {seeds}), half of the "
-        "facts held out are given, and the other half is ranked; the last column has validation facts of "
-        f"old entities. {sizes}. {provenance(found)}; written by `benchmarks/extend_experiment.py`."
+        f"{table(head, rows)}\n\nMRR, {found['protocol']}. Some entities are held out with all their facts, "
+        "the rest is trained, half of the facts held out are given, and the other half is ranked; the last "
+        f"column has validation facts of old entities. {sizes}. {sources(found['results'])}; written by "
+        "`benchmarks/extend_experiment.py`."
     )
+
+
+def trained(one: dict[str, Any]) -> str:
+    """What a training of a short measurement was, in words."""
+    settings = one["settings"]
+    return f"`{settings['model']['signature']}`, {settings['training']['steps']:,} steps, seed {one['seed']}"
+
+
+def sources(results: list[dict[str, Any]]) -> str:
+    """Where results that were found apart come from."""
+    return " and ".join(dict.fromkeys(map(provenance, results)))
 
 
 def extend_million(found: dict[str, Any]) -> str:
@@ -187,20 +244,49 @@ def extend_million(found: dict[str, Any]) -> str:
 
 def paths(found: dict[str, Any]) -> str:
     """Answers several hops away."""
-    ways = list(found["results"][0]["results"])
+    results = found["results"]
+    ways = list(dict.fromkeys(way for one in results for way in one["results"]))
+    ways.sort(key=lambda way: way == "frequency in the last hop")  # a rival, after all beams
     rows = []
-    for one in found["results"]:
-        figures = [one["results"][way]["figures"] for way in ways]
-        mrr = [f"{figure['mrr']:.3f}" for figure in figures]
-        rows.append([one["set"], f"{one['hops']}", *mrr, f"{figures[0]['chance_mrr']:.3f}"])
-    (steps,) = {one["settings"]["training"]["steps"] for one in found["results"]}
-    (queries,) = {one["queries"] for one in found["results"]}
+    for one in results:
+        figures = {way: by["figures"] for way, by in one["results"].items()}
+        mrr = [f"{figures[way]['mrr']:.3f}" if way in figures else "" for way in ways]
+        chance = next(iter(figures.values()))["chance_mrr"]
+        rows.append([one["set"], f"{one['hops']}", *mrr, f"{chance:.3f}"])
+    settings = dict.fromkeys(
+        f"{one['set']}: {one['queries']} answers, {trained(one)}" for one in results
+    )
     head = ["set", "hops", *ways, "chance"]
     return (
-        f"{table(head, rows)}\n\nMRR of {queries} answers each; {found['protocol']}. No path of training "
-        "facts leads to such an answer. Frequency ranks entities by how often they answer the last relation "
-        f"in training. {steps:,} steps of training, seed {found['seed']}. {provenance(found)}; "
-        "written by `benchmarks/paths.py`."
+        f"{table(head, rows)}\n\nMRR; {found['protocol']}. No path of training facts leads to such an "
+        "answer. Frequency ranks entities by how often they answer the last relation in training. "
+        f"{'; '.join(settings)}.\n\n{path_probabilities(results)}\n\n{sources(results)}; written by "
+        "`benchmarks/paths.py`."
+    )
+
+
+def path_probabilities(results: list[dict[str, Any]]) -> str:
+    """How reliable probabilities of paths are, beside what they could have been."""
+    judged = [one for one in results if one["probabilities"]["paths"]]
+    ways = dict.fromkeys(way for one in judged for way in one["probabilities"]["results"])
+    rows = [
+        [
+            one["set"],
+            f"{one['hops']}",
+            *(f"{by['ece']:.3f}, {by['brier']:.3f}" for by in found["results"].values()),
+            f"{found['paths']} of {found['asked']}",
+            f"{found['right_ends']:,}",
+            f"{found['wrong_ends']:,}",
+        ]
+        for one, found in ((one, one["probabilities"]) for one in judged)
+    ]
+    head = ["set", "hops", *ways, "paths", "right ends", "wrong ends"]
+    return (
+        f"{table(head, rows)}\n\nECE and Brier score of probabilities that were fitted to each path on "
+        "validation facts, on ends that take a test fact and wrong ends of the right kind, both weighing "
+        "the same. The product is that of the calibrated probabilities of the hops of the beam's best path; "
+        "who says one half of everything is never wrong in the mean, and knows nothing. Asked for are the "
+        "most common paths of such queries; those with too few ends to fit to have no probabilities."
     )
 
 
@@ -442,6 +528,7 @@ def serve_load(found: dict[str, Any]) -> str:
     settings, one = found["settings"], found["results"]
     clients = list(one["small"]["predict"])
     head = ["", "entities", *(f"{count} client{'s' * (count != '1')}" for count in clients)]
+    head.append("processor")
     rows = [
         [
             f"`{kind}`",
@@ -450,6 +537,7 @@ def serve_load(found: dict[str, Any]) -> str:
                 f"**{each['per_second']:,.0f}** ({each['p50_ms']:,.0f} / {each['p99_ms']:,.0f} ms)"
                 for each in loads.values()
             ),
+            f"{loads[clients[-1]]['processor_ms']:,.1f} ms",
         ]
         for size in settings["sizes"]
         for kind, loads in one[size].items()
@@ -461,8 +549,9 @@ def serve_load(found: dict[str, Any]) -> str:
     busy, errors = (sum(load[what] for load in (*every, soak)) for what in ("busy", "errors"))
     memory = soak["memory_mb"]
     return (
-        f"{table(head, rows)}\n\nRequests a second, and how long half of them and 99 of 100 took at most. "
-        f"`{settings['signature']}` untrained, on a CPU; clients on the same machine ask again as soon as "
+        f"{table(head, rows)}\n\nRequests a second, how long half of them and 99 of 100 took at most, and "
+        f"what one took of a processor with {clients[-1]} clients. `{settings['signature']}` untrained, on a "
+        "CPU; clients on the same machine ask again as soon as "
         f"they are answered, for {settings['seconds']:g} s each. `points` are of all entities, binary; "
         f"`score` is of ten facts. Of all requests {busy:,} were answered 503 for want of time, "
         f"{errors:,} by another error. A mixture of all by {soak['clients']} clients for "
@@ -483,6 +572,7 @@ SECTIONS = {
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
     "load_million": ("Loading a million facts", load_million),
     "advise_million": ("Advice on a million facts", advise_million),
+    "advise_geometry": ("Advised signatures beside the paper's", advise_geometry),
     "extend_experiment": ("New entities without training again", extend_experiment),
     "extend_million": ("New entities on a million facts", extend_million),
     "paths": ("Several hops", paths),

@@ -13,6 +13,7 @@ from golde.report.paper import Evidence
 from golde.report.plots import write_plots
 from golde.report.step_plots import write_step_plots
 from golde.report.tables import reproduced_section
+from golde.report.variations import variation_sections
 from golde.runs.atomic import write_text
 
 OPEN, CLOSE = "<!-- results -->", "<!-- /results -->"
@@ -57,7 +58,9 @@ def rendered(root: Path, results: Path) -> dict[Path, str]:
     benchmarks = {name: section(results, name) for name in SECTIONS}
     short = [reproduced, *(benchmarks[name] for name in IN_README)]
     content = "\n\n".join(part.replace("## ", "### ", 1) for part in short if part)
-    whole = "\n\n".join(part for part in (reproduced, *benchmarks.values()) if part)
+    whole = "\n\n".join(
+        part for part in (reproduced, *variation_sections(results), *benchmarks.values()) if part
+    )
     return {
         readme: between(readme.read_text(encoding="utf-8"), content, readme),
         root / "docs" / "results.md": f"{RESULTS}{whole}\n",

@@ -29,6 +29,7 @@ from golde.report.tables import (
     machine,
     mean_or_not_run,
     published,
+    shared,
 )
 from golde.words import duration, label
 
@@ -189,7 +190,7 @@ class Evidence:
         )
         run = [record for records in ours.values() for record in records]
         on = "; ".join(dict.fromkeys(map(machine, run)))
-        note = f"Ours on {on}: compilation and validation included{_shared(run)}." if run else ""
+        note = f"Ours on {on}: compilation and validation included{shared(run)}." if run else ""
         return Table("Table 7: training time", ["model", *GRAPHS.values()], rows, note)
 
     def parameters(self) -> Table:
@@ -288,12 +289,6 @@ def _splits(records: list[Record]) -> str:
     return " and ".join(dict.fromkeys(words[record["split"]] for record in records))
 
 
-def _shared(records: list[Record]) -> str:
-    """Whether trainings had the machine to themselves, in words."""
-    many = max((record["training"]["trainings_at_a_time"] for record in records), default=1)
-    return f", up to {many} trainings at a time" if many > 1 else ""
-
-
 def _study_note(records: list[Record]) -> str:
     """How the figures of a study came about."""
     if not records:
@@ -304,7 +299,7 @@ def _study_note(records: list[Record]) -> str:
     short = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
     return (
         f"Published on test; ours on {_splits(records)}, standard protocol, at {short} steps "
-        f"({duration(min(seconds))} to {duration(max(seconds))} a run{_shared(records)}), seeds {seeds}, "
+        f"({duration(min(seconds))} to {duration(max(seconds))} a run{shared(records)}), seeds {seeds}, "
         f"{'; '.join(dict.fromkeys(map(machine, records)))}."
     )
 

@@ -89,9 +89,11 @@ def reproduced_section(results: Path) -> str:
         return ""
     head = ["graph", *tables[0].head]
     rows = [[table.title, *row] for table in tables for row in table.rows]
-    machines = dict.fromkeys(machine(record) for record in read_records(results, "runs"))
+    records = read_records(results, "runs")
+    machines = dict.fromkeys(map(machine, records))
     return (
-        f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING} {'; '.join(machines)}. "
+        f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING} "
+        f"{'; '.join(machines)}{shared(records)}. "
         "Each row is written by `golde reproduce configs/CONFIGURATION.toml`."
     )
 
@@ -104,6 +106,12 @@ def machine(record: Record) -> str:
         packages += [f"Triton {versions['triton']}"] if "triton" in versions else []
         return f"{hardware['gpu']}, {', '.join(packages)}"
     return f"{hardware['cpu']}, {', '.join(packages)}"
+
+
+def shared(records: Iterable[Record]) -> str:
+    """Whether trainings had the machine to themselves, in words."""
+    many = max((record["training"]["trainings_at_a_time"] for record in records), default=1)
+    return f", up to {many} trainings at a time" if many > 1 else ""
 
 
 def mean_or_not_run(values: Sequence[float], name: str) -> str:

@@ -60,6 +60,8 @@ class OpenRun:
         self.relations = NameIndex(graph.relations.names, self.relation_facts.numpy())
         self.marking = self._predictor("mark")
         self.dropping = self._predictor("drop")
+        # What does not depend on a query is as large as the table, and kept once for both.
+        self.dropping.scorer, self.dropping.searcher = self.marking.scorer, self.marking.searcher
         self._warm_up()
         self._lock = RLock()
         self._rules: dict[int, list[JudgedRule]] = {}
