@@ -36,7 +36,7 @@ unit: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest
 
 $(VENV)/.installed-slow: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[dev,notebook,peers,fuzz]'
+	$(PIP) --editable '.[dev,notebook,peers,fuzz,browser]'
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-dev
 
 test-slow: $(VENV)/.installed-slow   ## kills, several processes, seeds, the notebook, PyKEEN and PyG

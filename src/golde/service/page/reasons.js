@@ -49,14 +49,18 @@ function rank(value, entities, side) {
   return `${count(Math.round(value))}${Math.round(value) === 1 ? " (first)" : ""} of ${count(entities)} as ${side}`;
 }
 
+function pair(name, value) {
+  return h("div", {}, h("dt", {}, name), h("dd", {}, value));
+}
+
 export function reasonsOf(run, why) {
   const rules = why.rules.filter((rule) => rule.holds !== false);
   return h("div", { class: "reasons" },
     h("p", { class: "reason-head" }, factWords(run, why.fact), " ", splitBadge(why.known)),
     h("dl", { class: "pairs" },
-      why.probability === null ? null : [h("dt", {}, "Probability"), h("dd", {}, probable(why.probability))],
-      h("dt", {}, "Score"), h("dd", {}, decimals(why.score, 2)),
-      h("dt", {}, "Rank"), h("dd", {}, `${rank(why.tail_rank, why.entities, "tail")}, ${rank(why.head_rank, why.entities, "head")}`)),
+      why.probability === null ? null : pair("Probability", probable(why.probability)),
+      pair("Score", decimals(why.score, 2)),
+      pair("Rank", `${rank(why.tail_rank, why.entities, "tail")}, ${rank(why.head_rank, why.entities, "head")}`)),
     h("div", { class: "reason-grid" },
       h("section", {}, h("h4", {}, "Rules that imply it"),
         rules.length ? h("ul", { class: "plain" }, rules.map((rule) => ruleItem(run, rule)))
