@@ -1,6 +1,6 @@
 """What the page shows of runs, as one HTML file to hand to somebody: ``golde report RUN --html FILE``.
 
-It holds the entities with the most facts, and of each kind of answer as much as keeps the file small. What is
+It holds entities with many facts, and of each kind of answer as much as keeps the file small. What is
 left out is said in the page.
 """
 
@@ -32,7 +32,7 @@ from golde.service.shelf import OpenRun, Shelf
 MOST_BYTES = 9_500_000
 """Of the file: what mail takes."""
 LISTED = 5000
-"""Entities that can be found, the ones with the most facts; points are theirs."""
+"""Entities that can be found; points are theirs."""
 LETTERS = 500_000
 """Of all their names together."""
 FACTS = 40_000
@@ -83,7 +83,7 @@ class _Steps:
 
     def __init__(self, run: OpenRun) -> None:
         self.run, self.graph = run, run.run.graph
-        order = self._most_telling(run.entity_facts.argsort(descending=True, stable=True)[:LISTED])
+        order = self._listed()
         letters = torch.tensor([len(self.graph.entities[i]) for i in order.tolist()]).cumsum(0)
         self.listed = order[: max(1, int((letters <= LETTERS).sum()))]
         self.names = [self.graph.entities[i] for i in self.listed.tolist()]
@@ -136,16 +136,22 @@ class _Steps:
         each = range(max(1, COMPONENTS // len(starts)))
         return [start + i for i in each for start, count in starts if i < count][:COMPONENTS]
 
-    def _most_telling(self, order: Tensor) -> Tensor:
-        """The same entities, those with the most facts of each role in turn before the others."""
+    def _listed(self) -> Tensor:
+        """Those with the most facts of each role in turn, what these have facts with, then others."""
+        order = self.run.entity_facts.argsort(descending=True, stable=True)
         group = self.run.roles[0][order]
         turn = torch.empty_like(group)
         for one in group.unique():
             turn[group == one] = torch.arange(int((group == one).sum()))
-        by_turn = turn.argsort(stable=True)[:DETAILED]
-        rest = torch.ones(len(order), dtype=torch.bool)
-        rest[by_turn] = False
-        return torch.cat([order[by_turn], order[rest]])
+        rank = torch.full((len(order),), 2)
+        detailed = order[turn.argsort(stable=True)[:DETAILED]]
+        rank[detailed] = 0
+        for split in SPLITS:
+            ends = self.graph.split(split)[:, [0, 2]]
+            near = ends[(rank[ends] == 0).any(1)].unique()
+            rank[near] = rank[near].clamp(max=1)
+        rest = order[rank[order] > 0]
+        return torch.cat([detailed, rest[rank[rest].argsort(stable=True)]])[:LISTED]
 
     def _facts(self) -> list[list[int]]:
         """Facts between entities that are listed: places of head, relation and tail, and the split."""
@@ -162,8 +168,8 @@ class _Steps:
             )
         table = torch.cat(rows)
         table = table[(table[:, 0] >= 0) & (table[:, 2] >= 0)]
-        known = torch.maximum(table[:, 0], table[:, 2]).argsort(stable=True)
-        found: list[list[int]] = table[known[:FACTS]].tolist()
+        first = torch.minimum(table[:, 0], table[:, 2]).argsort(stable=True)
+        found: list[list[int]] = table[first[:FACTS]].tolist()
         return found
 
     def _points(self, component: int) -> str:
@@ -228,8 +234,12 @@ class _Steps:
         model = self.run.run.model
         components = model.signature.components if isinstance(model, GoldE) else 0
         told = (
-            (len(parts["entities"]), len(graph.entities), "entities, those with the most facts"),
-            (len(parts["facts"]), sum(map(len, splits)), "facts, those of such entities"),
+            (
+                len(parts["entities"]),
+                len(graph.entities),
+                "entities: some of each role, their neighbours, and others with many facts",
+            ),
+            (len(parts["facts"]), sum(map(len, splits)), "facts, those between such entities"),
             (
                 len(parts["suggestions"]),
                 len(graph.entities),
