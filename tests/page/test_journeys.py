@@ -93,12 +93,15 @@ def test_any_name_can_be_asked_for(
     import golde
 
     page = visit.open(f"{address}/#ask?run=towns")
-    for slot, name in given.items():
+    for left, (slot, name) in zip((2, 1), given.items(), strict=True):
         field = page.get_by_role("combobox", name=slot.capitalize(), exact=True)
         field.fill(name)
         expect(page.get_by_role("option", name=name).first).to_be_visible()
         field.press("Enter")
+        expect(page.locator(".unknown")).to_have_count(left)
         expect(field).to_have_value(name)
+        if left == 2:  # on to the next
+            expect(page.locator(".unknown .field").first).to_be_focused()
     rows = page.locator(".rows .row-name [data-row]")
     run = golde.load_run(runs["towns"], device="cpu")
     wanted = [getattr(one, missing) for one in run.predict(**given, top=10)]
@@ -250,6 +253,8 @@ def test_what_is_not_there_is_said(visit: Visit, address: str) -> None:
     expect(page.get_by_role("heading", name="No such entity")).to_be_visible()
     page.get_by_role("link", name="Ashby").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Ashby")
+    page.goto(f"{address}/#ask?run=cities")
+    expect(page.get_by_text("There is no run “cities” here")).to_be_visible()
     page.goto(f"{address}/#space?run=transe")
     expect(page.get_by_text("No components")).to_be_visible()
 

@@ -10,6 +10,8 @@ import { go } from "./route.js";
 const SLOTS = ["head", "relation", "tail"];
 const EXAMPLES = 4;
 
+let filling = false; // a name was just chosen: the next field is where to go on
+
 export function ask(page, params) {
   const { source, run } = page;
   const asked = { head: params.head || null, relation: params.relation || null, tail: params.tail || null };
@@ -22,7 +24,7 @@ export function ask(page, params) {
     const options = name === "relation" ? relationOptions(source, run.name) : entityOptions(source, run.name);
     const box = combobox({
       label: { head: "Head", relation: "Relation", tail: "Tail" }[name], placeholder: "?", value: asked[name] || "",
-      options, chosen: (option) => again({ [name]: option.name }), cleared: () => asked[name] && again({ [name]: null }),
+      options, chosen: (option) => { filling = true; again({ [name]: option.name }); }, cleared: () => asked[name] && again({ [name]: null }),
     });
     if (!asked[name]) box.classList.add("unknown");
     return box;
@@ -36,6 +38,8 @@ export function ask(page, params) {
   const place = h("div", { class: "answers" });
   const given = SLOTS.filter((name) => asked[name]);
 
+  if (filling && given.length === 1) requestAnimationFrame(() => form.querySelector(".unknown .field").focus());
+  filling = false;
   if (given.length === 2) {
     const question = { ...Object.fromEntries(given.map((name) => [name, asked[name]])), top, known };
     fillWith(place, () => source.predict(run.name, question), ({ answers }) => {

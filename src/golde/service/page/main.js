@@ -3,7 +3,7 @@
 import { ask } from "./ask.js";
 import { combobox, entityOptions, relationOptions } from "./combobox.js";
 import { compare } from "./compare.js";
-import { failure, h, loading } from "./dom.js";
+import { empty, failure, h, loading } from "./dom.js";
 import { explore } from "./explore.js";
 import { fileSource } from "./file.js";
 import { relations } from "./relations.js";
@@ -100,7 +100,8 @@ function show() {
   const { view, params } = here();
   page.run = page.all.find(({ name }) => name === params.run) || page.all[0];
   document.getElementById("top").replaceChildren(...topBar(view, params));
-  main.replaceChildren(SHOWN[view](page, params));
+  const strange = params.run && params.run !== page.run.name;
+  main.replaceChildren(strange ? empty("No such run", `There is no run “${params.run}” here; choose one above.`) : SHOWN[view](page, params));
   const subject = params.entity || params.relation || params.head || "";
   document.title = [subject, TITLES[view], "GoldE"].filter(Boolean).join(" · ");
   document.getElementById("foot").replaceChildren(...foot());

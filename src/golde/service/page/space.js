@@ -7,6 +7,7 @@ import { scatter } from "./scatter.js";
 
 const HUES = [[78, 121, 167], [225, 129, 44], [89, 161, 79], [200, 74, 80], [118, 183, 178], [176, 122, 161], [214, 175, 40], [156, 117, 95], [232, 124, 145], [96, 96, 170]];
 const NONE = [150, 146, 138];
+const [UNNAMED, FADED] = [90, 14]; // how solid points are that have no colour of their own, or are not chosen
 const RAMP = [[48, 74, 140], [52, 132, 153], [88, 176, 128], [188, 196, 76], [240, 178, 50]]; // low to high
 
 // The second ten are the first again, farther from the ground.
@@ -107,7 +108,8 @@ export function space(page, params) {
     const solid = points.count > 30000 ? 150 : points.count > 5000 ? 190 : 225;
     for (let i = 0; i < points.count; i += 1) {
       const group = points.columns.group[i];
-      const alpha = only === null || continuous || group === only ? solid : 14;
+      const named = continuous || (group >= 0 && group < 2 * HUES.length);
+      const alpha = only === null || continuous ? (named ? solid : UNNAMED) : group === only ? solid : FADED;
       found.set([...(continuous ? ramp(continuous.of(i)) : hues[group] || NONE), alpha], 4 * i);
     }
     return found;
