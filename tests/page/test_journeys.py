@@ -61,6 +61,7 @@ def test_everything_can_be_done_by_keys(visit: Visit, address: str) -> None:
     page.keyboard.press("Escape")
     expect(options).to_have_count(0)
     page.keyboard.press("ArrowDown")
+    expect(options.first).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowDown")
     chosen = page.locator("[role=option][aria-selected=true]")
     expect(chosen).to_have_count(1)

@@ -20,11 +20,16 @@ export function combobox({ label, placeholder, value = "", options, chosen, clea
 
   function close() {
     list.hidden = true;
-    at = -1;
+    unmark();
     input.setAttribute("aria-expanded", "false");
-    input.removeAttribute("aria-activedescendant");
     if (asking) asking.abort();
     clearTimeout(timer);
+  }
+
+  function unmark() {
+    at = -1;
+    input.removeAttribute("aria-activedescendant");
+    for (const option of list.querySelectorAll("[aria-selected=true]")) option.setAttribute("aria-selected", "false");
   }
 
   function mark(to) {
@@ -58,22 +63,25 @@ export function combobox({ label, placeholder, value = "", options, chosen, clea
     announce(found.length ? several(found.length, "name found", "names found") : "No such name");
   }
 
+  // The names for what is typed now; null where something else was typed meanwhile.
   async function ask() {
     if (asking) asking.abort();
     const mine = new AbortController();
     asking = mine;
     try {
       const found = await options(input.value.trim(), mine.signal);
-      if (!mine.signal.aborted && document.activeElement === input) show(found);
+      if (mine.signal.aborted || document.activeElement !== input) return null;
+      show(found);
       return found;
     } catch (error) {
       if (error.name !== "AbortError") close();
-      return [];
+      return null;
     }
   }
 
   input.addEventListener("input", () => {
     clearTimeout(timer);
+    unmark(); // what was marked belongs to other letters
     if (!input.value && cleared) cleared();
     timer = setTimeout(ask, 80);
   });
@@ -83,7 +91,7 @@ export function combobox({ label, placeholder, value = "", options, chosen, clea
   input.addEventListener("keydown", async (event) => {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      if (list.hidden) await ask();
+      if (list.hidden && !(await ask())) return;
       mark(event.key === "ArrowDown" ? at + 1 : at < 0 ? shown.length - 1 : at - 1);
     } else if (event.key === "Enter") {
       event.preventDefault();
@@ -91,7 +99,7 @@ export function combobox({ label, placeholder, value = "", options, chosen, clea
       else if (input.value.trim()) {
         clearTimeout(timer);
         const found = await ask();
-        if (found.length) choose(found[0]);
+        if (found && found.length) choose(found[0]);
       }
     } else if (event.key === "Escape") {
       if (!list.hidden) {
