@@ -23,6 +23,7 @@ from golde.distributed.ranking import rank_sharded
 from golde.distributed.sampling import ShardSampler
 from golde.distributed.update import OWNED, ShardedUpdate
 from golde.distributed.world import World
+from golde.errors import ConfigError
 from golde.evaluation.evaluate import in_words
 from golde.evaluation.ranking import Ranks, both_sides
 from golde.models import Model, build
@@ -56,6 +57,11 @@ def train_sharded(
     refuse_empty(graph)
     place, folder = pick_device(device), RunFolder(out)
     config = resolve(config, graph)
+    if config.training.entity_table == "host":
+        raise ConfigError(
+            "training.entity_table = 'host' is for one process, and each of several has a part of the "
+            "table already; use 'device', or train without --devices"
+        )
     here = environment(place) | {"compiled": False, "processes": world.size}
     same = {"version of GoldE": here["golde"], "version of PyTorch": here["torch"]}
     refuse_differences(world, {**same, "configuration": config.to_toml(), "graph": graph.digest})

@@ -1,8 +1,7 @@
 """A table of all entities in host memory, of which some rows at a time go to the device and back.
 
 On a machine with a GPU the memory is pinned, which is what lets the GPU read and write it by itself and
-lets copies go on beside other work. It is pinned where it lies: the allocator of pinned memory would round
-a table up to the next power of two.
+lets copies go on beside other work.
 """
 
 from __future__ import annotations
@@ -15,6 +14,10 @@ from torch import Tensor
 
 from golde.errors import ConfigError
 
+IN_PLACE = 1 << 26
+"""Bytes from which memory is pinned where it lies: the allocator of pinned memory rounds up to the next power
+of two. Less may share a page with something else, which can then not be pinned once more."""
+
 
 class HostTable:
     """Tensors with a row for each of E entities: the parameter and what its optimiser keeps beside it.
@@ -26,10 +29,15 @@ class HostTable:
     def __init__(
         self, tensors: Sequence[Tensor], device: torch.device, *, by_kernels: bool
     ) -> None:
-        self.tensors, self.device, self.by_kernels = tuple(tensors), device, by_kernels
+        self.device, self.by_kernels = device, by_kernels
         self.entities = len(tensors[0])
+        self.tensors = tuple(tensors)
         if device.type == "cuda":
-            pin(self)
+            large = [tensor for tensor in tensors if tensor.nbytes >= IN_PLACE]
+            weakref.finalize(self, _unpin, large)  # which keeps the memory from being freed before
+            for tensor in large:
+                _pin(tensor)
+            self.tensors = tuple(t if t.nbytes >= IN_PLACE else t.pin_memory() for t in tensors)
 
     def read(self, ids: Tensor, rows: Sequence[Tensor]) -> None:
         """Rows ``ids`` (n,) of every tensor into ``rows`` (n, …) on the device; an id of E stands for none.
@@ -62,23 +70,19 @@ class HostTable:
         return ids[ids < self.entities].cpu()
 
 
-def pin(table: HostTable) -> None:
-    """Pin the memory of a table until nobody has the table any more."""
+def _pin(tensor: Tensor) -> None:
+    """Pin memory where it lies."""
     runtime = torch.cuda.cudart()
-    pinned: list[Tensor] = []
-    weakref.finalize(table, _release, pinned)  # it keeps the memory from being freed before
-    for tensor in table.tensors:
-        size = tensor.numel() * tensor.element_size()
-        if size and int(runtime.cudaHostRegister(tensor.data_ptr(), size, 0)):
-            raise ConfigError(
-                f"{size / 1e9:,.1f} GB of host memory cannot be pinned, which "
-                "training.entity_table = 'host' needs on a GPU; choose a smaller model, or raise what "
-                "the system lets a process lock"
-            )
-        pinned.append(tensor)
+    found = runtime.cudaHostRegister(tensor.data_ptr(), tensor.nbytes, 0)
+    if found != runtime.cudaError.success:
+        raise ConfigError(
+            f"{tensor.nbytes / 1e9:,.1f} GB of host memory cannot be pinned ({found}), which "
+            "training.entity_table = 'host' needs on a GPU; choose a smaller model, or raise what the "
+            "system lets a process lock"
+        )
 
 
-def _release(pinned: list[Tensor]) -> None:
+def _unpin(tensors: list[Tensor]) -> None:
     torch.cuda.synchronize()  # nothing is under way to memory that is given back
-    for tensor in pinned:
+    for tensor in tensors:
         torch.cuda.cudart().cudaHostUnregister(tensor.data_ptr())

@@ -45,6 +45,7 @@ class HostUpdate:
         by_kernels = isinstance(self.adam, FusedRowAdam)
         beside = (_of_every_row(one, len(table)) for one in self.adam.kept[1:])
         self.host = HostTable((table, *beside), device, by_kernels=by_kernels)
+        model.entity.data = self.host.tensors[0]
         self.staging = Staging(self.host, self.adam, positions)
         dense = dict(model.named_parameters())
         del dense["entity"]
@@ -84,6 +85,7 @@ class HostUpdate:
             with rehearsal():
                 self._prepare(0)
                 self._step()
+            self.staging.forget()
             self._ahead = None
 
     def settle(self) -> None:

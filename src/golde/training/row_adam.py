@@ -20,8 +20,7 @@ import torch
 from torch import Tensor
 
 from golde.config import TrainingConfig
-from golde.kernels.adam import BETA1, BETA2, EPSILON
-from golde.kernels.triton.row_adam_kernels import MOVING, NEVER
+from golde.kernels.adam import BETA1, BETA2, EPSILON, MOVING, NEGLIGIBLE, NEVER
 from golde.training import dense_adam
 from golde.training.regularisers import add_pull, pull
 
@@ -100,7 +99,8 @@ class DenseRowAdam(RowAdam):
         assert self.parameter.grad is not None
         if self.pull:
             # Beside what is clipped, and never divided by what it was clipped by.
-            add_pull(self.parameter.grad, self.parameter, self.pull * scale)
+            force = self.pull * scale.to(self.parameter.dtype)
+            add_pull(self.parameter.grad, self.parameter, force)
         self._adam.step(scale, found_inf)
         self.parameter.grad = None
 
@@ -301,6 +301,12 @@ class DeferredRowAdam(LazyRowAdam):
         self._first = 0  # steps taken before the records began
         self._records: list[tuple[float, float]] = []  # of each taken since: size, scale of √v
 
+    def advance(self, rate: float) -> None:
+        if self.full:
+            self.settle()
+            self.begin(self.taken)
+        super().advance(rate)
+
     def rows(self, ids: Tensor) -> Tensor:
         self._catch_up(ids.unique())
         return super().rows(ids)
@@ -309,7 +315,8 @@ class DeferredRowAdam(LazyRowAdam):
         if found_inf:
             return
         if self.pull:
-            add_pull(self._grad, self.parameter.index_select(0, self._ids), self.pull * scale)
+            force = self.pull * scale.to(self.parameter.dtype)
+            add_pull(self._grad, self.parameter.index_select(0, self._ids), force)
         super().step(scale, found_inf)
         k = int(self._taken)
         self._last.index_fill_(0, self._ids, k)
@@ -317,6 +324,10 @@ class DeferredRowAdam(LazyRowAdam):
 
     def settle(self) -> None:
         self._catch_up(torch.arange(len(self.parameter), device=self.parameter.device))
+
+    def state(self) -> dict[str, Tensor]:
+        self.settle()
+        return super().state()
 
     def load(self, state: dict[str, Tensor]) -> None:
         super().load(state)
@@ -339,30 +350,34 @@ class DeferredRowAdam(LazyRowAdam):
         self._first, self._records = int(taken), []
 
     def _catch_up(self, ids: Tensor) -> None:
-        """Make up for the steps that rows ``ids`` missed, the j-th of each at the same time."""
+        """Make up for the steps that rows ``ids`` missed, the j-th of each at the same time.
+
+        As the kernels do, and for the same reason: portions come to the same, to the bit.
+        """
         now, last = int(self._taken), self._last.index_select(0, ids)
         due = (last != NEVER) & (last < now)
-        if not due.any():
-            return
         missed, order = (now - last[due]).sort(descending=True)
-        ids, record = ids[due][order], (now - self._first) - missed  # where the first missed is
-        p, m, v = (table.index_select(0, ids) for table in super().kept)
-        records = p.new_tensor(self._records)  # (steps, 2)
-        most = int(missed[0]) if self.pull else min(int(missed[0]), MOVING)
-        for j in range(most):
-            n = int((missed > j).sum())
-            size, scale = records.index_select(0, record[:n] + j).unsqueeze(2).unbind(1)  # (n, 1)
-            gradient = torch.zeros_like(p[:n])
-            add_pull(gradient, p[:n], p.new_tensor(self.pull))
-            m[:n] = BETA1 * m[:n] + (1 - BETA1) * gradient
-            v[:n] = BETA2 * v[:n] + (1 - BETA2) * gradient * gradient
-            p[:n] -= size * (m[:n] / (v[:n].sqrt() * scale + EPSILON))
-        rest = (
-            (missed - most).clamp_min(0).unsqueeze(1).to(p.dtype)
-        )  # in which only the moments decay
-        m, v = m * BETA1**rest, v * BETA2**rest
-        for table, rows in zip(super().kept, (p, m, v), strict=True):
-            table.index_copy_(0, ids, rows)
+        ids, begin = ids[due][order], (now - self._first) - missed  # where its first record is
+        tables = self.parameter, *self._moments
+        rows = p, m, v = [table.index_select(0, ids) for table in tables]
+        records = p.new_tensor(self._records).view(-1, 2, 1)
+        lacking = (len(missed) - missed.bincount().cumsum(0)).tolist()[:-1]  # by j: rows that do
+        for j, n in enumerate(lacking):
+            if self.pull:
+                gradient = torch.zeros_like(p[:n])
+                add_pull(gradient, p[:n], p.new_tensor(self.pull))
+                m[:n] = BETA1 * m[:n] + (1 - BETA1) * gradient
+                v[:n] = BETA2 * v[:n] + (1 - BETA2) * gradient * gradient
+            else:
+                m[:n] *= BETA1
+                v[:n] *= BETA2
+            if self.pull or j < MOVING:
+                size, scale = records[begin[:n] + j].unbind(1)  # (n, 1)
+                share = m[:n] / (v[:n].sqrt() * scale + EPSILON)
+                negligible = (share.abs() <= NEGLIGIBLE) & (not self.pull)
+                p[:n] -= size * share.masked_fill(negligible, 0.0)
+        for table, new in zip(tables, rows, strict=True):
+            table.index_copy_(0, ids, new)
         self._last.index_fill_(0, ids, now)
 
 

@@ -68,6 +68,10 @@ class Staging:
     def flush(self) -> None:
         """Have all rows in host memory as they are now; what is here does not count from then on."""
         self.write_back()
+        self.forget()
+
+    def forget(self) -> None:
+        """Neither what is here nor what was before is of any entity."""
         for entity in (self._entity, self._gone):
             entity.fill_(self.host.entities)
 
