@@ -334,7 +334,6 @@ def uniform_rows(
     ):
         for at in range(begin, end, few):
             stop = min(at + few, end)
-            part = torch.empty(stop - at, numbers).uniform_(-scale, scale, generator=generator)
-            if kept:
-                found[at - begin : stop - begin] = part
+            part = found[at - begin : stop - begin] if kept else torch.empty(stop - at, numbers)
+            part.uniform_(-scale, scale, generator=generator)
     return found

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from golde.report.large_tables import large_tables
 from golde.report.tables import machine, short_commit
 from golde.report.tables import markdown as table
 from golde.runs.atomic import read_json
@@ -529,6 +530,7 @@ SECTIONS = {
     "gpu_step": ("A training step on a GPU", gpu_step),
     "gpu_growth": ("How a step on a GPU grows", gpu_growth),
     "gpu_roofline": ("What bounds a step on a GPU", gpu_roofline),
+    "large_tables": ("Tables of millions of entities", large_tables),
     "gpu_accuracy": ("Kernels, precision and β: accuracy and time on a GPU", gpu_accuracy),
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
     "load_million": ("Loading a million facts", load_million),
