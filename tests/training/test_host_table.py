@@ -17,7 +17,8 @@ from golde.data.graph import KnowledgeGraph
 from golde.data.synthetic import random_graph
 from golde.distributed.loop import train_sharded
 from golde.errors import ConfigError
-from golde.models import build, place
+from golde.evaluation.evaluate import rank_triples
+from golde.models import build, contract, place
 from golde.runs import RunFolder
 from golde.training import StoppedError, memory, row_adam, train
 from golde.training.extend import extend
@@ -279,16 +280,25 @@ def test_a_gpu_without_kernels_makes_them_too(name: str) -> None:
 
 @gpu
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_a_gpu_ranks_and_answers_from_host_memory(precision: str, tmp_path: Path) -> None:
+def test_a_gpu_ranks_and_answers_from_host_memory(
+    precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config: Config = quick(entity_table="host", precision=precision)
     folder = train(ring(), tmp_path / "run", config, device="cuda")
-    here, there = (golde.load_run(folder.path, device=name) for name in ("cpu", "cuda"))
-    assert there.model.entity.device == CPU
-    assert there.model.device.type == "cuda"
-    ranks = [run.evaluate(store=False).ranks.realistic for run in (here, there)]
+    run, cuda = golde.load_run(folder.path, device="cuda"), torch.device("cuda")
+    assert run.model.entity.device == CPU
+    assert run.model.device.type == "cuda"
+    whole = place(folder.load_model(), cuda, getattr(torch, precision), host=False)
+    ranks = [
+        rank_triples(model.scorer(), ring(), ring().test, device=cuda).realistic
+        for model in (run.model, whole)
+    ]
     torch.testing.assert_close(*ranks, rtol=0, atol=0)
-    answers = [[one.tail for one in run.predict("e3", "next")] for run in (here, there)]
-    assert answers[0] == answers[1]
+    monkeypatch.setattr(contract, "BLOCK_NUMBERS", 50)  # a few rows at a time
+    asked = torch.tensor([3, 7], device=cuda), torch.tensor([0, 3], device=cuda)
+    torch.testing.assert_close(*(model.score(*asked) for model in (run.model, whole)))
+    assert len(run.predict("e3", "next", top=5)) == len(run.predict(None, "next", "e3", top=5)) == 5
+    assert run.complete(3, heads="all")
     with pytest.raises(StoppedError):
         train(ring(), tmp_path / "cut", config, device="cuda", should_stop=lambda: True)
     resumed = train(ring(), tmp_path / "cut", config, device="cuda", resume=True)
