@@ -81,6 +81,6 @@ def test_a_run_goes_on_where_it_was_and_is_rendered(
     assert "| on the device | 100 | 10 | does not fit in 16 GiB |" in text
     assert "600 on the device, 500 in host memory with 16 GiB of GPU memory" in text
     assert "in host memory for ×50 the entities" in text
-    assert "in host memory for ×25 the facts" in text
+    assert "in host memory for ×15 the facts" in text
     (picture,) = write_large_tables_plot(tmp_path, tmp_path / "assets")
     assert picture.stat().st_size > 1000

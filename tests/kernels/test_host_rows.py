@@ -66,7 +66,7 @@ def test_staged_rows_are_moved_as_the_whole_table_would_be(
 ) -> None:
     """Rows that come, stay and go while other steps are made, and records that begin anew."""
     monkeypatch.setattr(row_adam, "TURNS", 3)
-    E, D, n, count = 9, 5, 4, 8
+    E, D, n, count = 8, 3, 3, 7
     start, draws = normal(E, D, seed=7, scale=0.1).float(), seeded(0)
     ids = [torch.randint(E, (n,), generator=draws).to(DEVICE) for _ in range(count + 1)]
     expected = start.to(DEVICE, copy=True)

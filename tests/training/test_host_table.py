@@ -112,7 +112,7 @@ def assert_same(found: Steps, expected: Steps, **close: float) -> None:
     torch.testing.assert_close(found.state(), expected.state(), **close)
 
 
-@some(*SETTINGS)
+@some("defaults", "lazy", "norm", "biases", "all entities", "sparse", "sparse, norm", "one entity")
 def test_the_steps_are_those_on_the_device(name: str) -> None:
     """Moments included, in double precision; also where the whole table is settled on the way."""
     found, expected = Steps(name, "host"), Steps(name, "device")

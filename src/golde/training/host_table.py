@@ -34,7 +34,7 @@ class HostTable:
         self.tensors = tuple(tensors)
         if device.type == "cuda":
             large = [tensor for tensor in tensors if tensor.nbytes >= IN_PLACE]
-            weakref.finalize(self, _unpin, large)  # which keeps the memory from being freed before
+            weakref.finalize(self, _unpin, large)  # which keeps their memory until then
             for tensor in large:
                 _pin(tensor)
             self.tensors = tuple(t if t.nbytes >= IN_PLACE else t.pin_memory() for t in tensors)
