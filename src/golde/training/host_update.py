@@ -101,6 +101,8 @@ class HostUpdate:
 
     def load(self, state: State) -> None:
         """Put back what ``state`` returned."""
+        self.staging.forget()  # what is there is of other steps
+        self._ahead = None
         dense = dict(state)
         if "entity" in dense:
             kept = dense.pop("entity")
