@@ -27,12 +27,13 @@ ARROWS: dict[str, set[str]] = {
     "training": {"models", "data", "evaluation", "runs"},
     "inference": {"runs", "evaluation"},
     "analysis": {"runs", "evaluation"},
-    "distributed": {"training"},
+    "distributed": {"training", "words"},
     "benchmark": {"training"},
     "tuning": {"training"},
     "interop": {"training"},
     "api": {"training", "inference"},
     "report": {"analysis", "benchmark", "inference", "words"},
+    "service": {"analysis", "inference", "report"},  # the last for its comparison of runs
 }
 """Who may import whom, beside what those may import themselves. ``cli`` and the package may import all."""
 
@@ -40,6 +41,7 @@ FREE = {"cli", "__init__", "__main__"}
 CORE = {"numpy", "pydantic", "rich", "safetensors", "tomli_w", "torch", "typer"}
 EXTRAS = (
     "pyarrow",
+    "psycopg",
     "pyoxigraph",
     "matplotlib",
     "tensorboard",
@@ -47,6 +49,10 @@ EXTRAS = (
     "pykeen",
     "torch_geometric",
     "optuna",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "prometheus_client",
 )
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 

@@ -104,3 +104,14 @@ def test_the_index_moves_between_devices() -> None:
     known = KnownFacts(triples_of([(0, 0, 1)]), 2, 1)
     assert known.to("meta").codes.device.type == "meta"
     assert known.to("cpu").answers(torch.tensor([1]), torch.tensor([1]))[1].tolist() == [0]
+
+
+@given(facts)
+def test_all_facts_about_an_entity_are_found(rows: list[tuple[int, int, int]]) -> None:
+    known = KnownFacts(triples_of(rows), ENTITIES, RELATIONS)
+    for entity in range(ENTITIES):
+        direction, other = known.about(entity)
+        tails = {(r, t) for h, r, t in rows if h == entity}
+        heads = {(r + RELATIONS, h) for h, r, t in rows if t == entity}
+        found = list(zip(direction.tolist(), other.tolist(), strict=True))
+        assert found == sorted(tails | heads)

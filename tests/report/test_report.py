@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from golde.errors import GoldeError, RunError
-from golde.report.levers import levers_section
 from golde.report.pages import CLOSE, OPEN, rendered, write_pages
 from golde.report.paper import GRAPHS, Evidence, paper
 from golde.report.plots import write_plots
 from golde.report.results import FIGURES, read_records, summaries, write_record
 from golde.report.tables import NOT_RUN, Table, reproduced
+from golde.report.variations import variation_sections
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,12 +106,14 @@ def test_the_table_shows_every_configuration(results: Path) -> None:
 
 
 def test_changes_are_set_beside_the_configuration_best_first(results: Path) -> None:
-    assert levers_section(results) == ""  # other studies change more than one setting
+    assert variation_sections(results) == []  # other studies change more than one setting
     for name, mrr in (("as-configured", 0.51), ("no-penalty", 0.49), ("margin-6", 0.512)):
         for seed in (0, 1):
             ranked = record("wn18rr", f"wn18rr-{name}", seed, mrr + 0.001 * seed)
             keep(results, ranked | {"study": "levers-wn18rr", "split": "valid"})
-    rows = [line for line in levers_section(results).splitlines() if line.startswith("| ")][2:]
+    (section,) = variation_sections(results)
+    assert section.startswith("## What moves accuracy")
+    rows = [line for line in section.splitlines() if line.startswith("| ")][2:]
     assert rows == [
         "| margin 6 | 2 | .5125 | +.0020 | .613 | 512 |",
         "| as configured | 2 | .5105 |  | .611 | 510 |",

@@ -10,7 +10,7 @@ import pytest
 from golde.config import Config
 from golde.errors import ConfigError
 from golde.geometry import Signature
-from golde.models.golde import GoldE
+from golde.models.kinds import build
 from golde.report.paper import paper
 from golde.report.studies import read_jobs
 from tiny import quick
@@ -125,8 +125,7 @@ def test_what_ships_can_be_trained(path: Path) -> None:
         assert job.split == ("valid" if job.study else "test")
         assert job.config.training.steps
         with torch.device("meta"):
-            GoldE(job.config.model, 10, 2)
-        size = Signature.parse(job.config.model.signature or "").numbers
+            size = build(job.config.model, 10, 2).entity.shape[1]
         if job.study == "figure4":
             assert size == pytest.approx(float(job.name.rpartition("-")[2]), rel=0.011)
         elif job.name.endswith("-k32"):
@@ -134,6 +133,20 @@ def test_what_ships_can_be_trained(path: Path) -> None:
         elif job.study:
             base = Config.load(ROOT / "configs" / f"{job.graph}.toml").model.signature
             assert size == pytest.approx(Signature.parse(base or "").numbers, rel=0.011)
+
+
+def test_a_preset_replaces_the_model_but_its_size_and_margin(study: Path) -> None:
+    text = study.read_text("utf-8")
+    study.write_text(text + '\n[[variants]]\nname = "ring-TransE"\npreset = "transe"\n')
+    (job,) = read_jobs(study, only=["ring-TransE"])
+    (base,) = read_jobs(study, only=["ring-PQ"])
+    assert (job.config.model.kind, job.config.model.signature) == ("transe", None)
+    assert job.config.model.numbers == Signature.parse(base.config.model.signature or "").numbers
+    assert job.config.model.margin == base.config.model.margin
+    assert job.config.training.steps == base.config.training.steps
+    study.write_text(text + '\n[[variants]]\nname = "ring-x"\npreset = "transo"\n')
+    with pytest.raises(ConfigError, match="transe"):
+        read_jobs(study)
 
 
 def test_studies_have_a_variant_for_every_cell_of_the_paper() -> None:

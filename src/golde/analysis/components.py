@@ -8,6 +8,8 @@ from torch import Tensor
 from golde.models import GoldE, Model
 from golde.models.transe import TransE
 
+_ROWS_AT_ONCE = 1 << 16
+
 
 def has_distance(model: Model) -> bool:
     """Whether scores are minus a distance, so that a map can miss by so and so much."""
@@ -51,3 +53,20 @@ def tangent_distances(model: Model, row: Tensor, others: Tensor) -> Tensor:
         sizes = [term.numbers for term in model.signature for _ in range(term.count)]
     parts = (others - row).split(sizes, 1)
     return torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts]).sum(0)
+
+
+@torch.no_grad()
+def distances_from(model: Model, entity: int) -> Tensor:
+    """``tangent_distances`` from one entity to all, (E,), on the CPU."""
+    row = model.block(entity, entity + 1)[0]
+    starts = range(0, model.entities, _ROWS_AT_ONCE)
+    parts = (model.block(start, start + _ROWS_AT_ONCE) for start in starts)
+    return torch.cat([tangent_distances(model, row, part) for part in parts]).cpu()
+
+
+def nearest(model: Model, entity: int, top: int) -> list[tuple[int, float]]:
+    """The entities nearest to one by ``tangent_distances``, without itself, and how far they are."""
+    distance = distances_from(model, entity)
+    distance[entity] = torch.inf
+    found = distance.topk(min(top, len(distance) - 1), largest=False)
+    return list(zip(found.indices.tolist(), found.values.tolist(), strict=True))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from golde.analysis.components import component_terms, has_distance, tangent_distances
+from golde.analysis.components import component_terms, distances_from, has_distance
 from golde.analysis.links import Links
 from golde.analysis.rules import JudgedRule, Rule, judge
 from golde.data.graph import SPLITS, KnowledgeGraph
@@ -26,7 +26,6 @@ BODIES = 100
 """Walks of two relations between the two entities that are judged, those with the most middles first."""
 MIDDLES = 100_000
 """Facts about one of the two entities that are looked through for such walks."""
-_ROWS_AT_ONCE = 1 << 16
 
 Fact = tuple[str, str, str]
 
@@ -122,11 +121,13 @@ def explain(
     *,
     top: int = 5,
     probability: float | None = None,
+    links: Links | None = None,
     progress: Progress = silent,
 ) -> Explanation:
     """Explain the forward score of one fact, with ``top`` facts of each kind.
 
-    ``probability`` is what a calibrated run makes of the score (``Run.probability``).
+    ``probability`` is what a calibrated run makes of the score (``Run.probability``). ``links`` are those of
+    the graph, from who explains many facts; they are made here if not given.
 
     Everything is read off direction r, the one that asks for tails. With ``model.reciprocal`` the
     direction that asks for heads has maps of its own; they enter the rank of the head and nothing else.
@@ -144,7 +145,7 @@ def explain(
     tail_rank, head_rank = rank_triples(
         model.scorer(), graph, fact, device=device
     ).realistic.tolist()
-    links, search = Links(graph), _Search(model, graph, h, r, t)
+    links, search = links or Links(graph), _Search(model, graph, h, r, t)
     geometries, components = _contributions(model, h, r, t)
     ends = graph.train[:, [0, 2]]
     supporting = search.supporting(top)
@@ -263,7 +264,7 @@ class _Search:
 
     def __init__(self, model: Model, graph: KnowledgeGraph, h: int, r: int, t: int) -> None:
         self.graph, self.h, self.r, self.t = graph, h, r, t
-        self.distance = {end: _distances(model, end) for end in {h, t}}
+        self.distance = {end: distances_from(model, end) for end in {h, t}}
         self.typical = _median(self.distance[h] + self.distance[t])
 
     def supporting(self, top: int) -> list[NearFact]:
@@ -295,15 +296,6 @@ class _Search:
             NearFact(_words(self.graph, *fact), far)
             for fact, far in zip(facts[order].tolist(), distance[order].tolist(), strict=True)
         ]
-
-
-@torch.no_grad()
-def _distances(model: Model, entity: int) -> Tensor:
-    """From one entity to all, (E,)."""
-    row = model.block(entity, entity + 1)[0]
-    starts = range(0, model.entities, _ROWS_AT_ONCE)
-    parts = (model.block(start, start + _ROWS_AT_ONCE) for start in starts)
-    return torch.cat([tangent_distances(model, row, part) for part in parts]).cpu()
 
 
 def _words(graph: KnowledgeGraph, h: int, r: int, t: int) -> Fact:

@@ -111,14 +111,18 @@ def relation_geometry(
     graph: KnowledgeGraph,
     relations: Sequence[int] | None = None,
     *,
+    links: Links | None = None,
     progress: Progress = silent,
 ) -> list[RelationGeometry]:
-    """The geometry of these relations, or of all; with ``reciprocal`` that of their forward direction."""
+    """The geometry of these relations, or of all; with ``reciprocal`` that of their forward direction.
+
+    ``links`` are those of the graph, from who asks several times; they are made here if not given.
+    """
     model = checked(model)
     model.refuse_divergence()
     wanted = list(range(len(graph.relations)) if relations is None else relations)
     facts = torch.bincount(graph.train[:, 1], minlength=len(graph.relations)).tolist()
-    errors = involution_errors(model, Links(graph), wanted)
+    errors = involution_errors(model, links or Links(graph), wanted)
     found: list[RelationGeometry] = []
     for some in torch.tensor(wanted).split(_RELATIONS_AT_ONCE):
         groups = [

@@ -29,6 +29,7 @@ from golde.cli import (
     geometry,
     report,
     runs,
+    serve,
     train,
     tune,
 )
@@ -115,6 +116,7 @@ for _module in (
     geometry,
     extend,
     runs,
+    serve,
     data,
     bench,
     report,

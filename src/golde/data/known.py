@@ -77,6 +77,16 @@ class KnownFacts:
         """How many answers of each query are known."""
         return self._counts(*self._find(entity, direction))
 
+    def about(self, entity: int) -> tuple[Tensor, Tensor]:
+        """Direction and answer of every fact about one entity, by direction; of one with itself twice."""
+        first = entity * 2 * self.relations
+        start, stop = torch.searchsorted(
+            self.keys, self.keys.new_tensor([first, first + 2 * self.relations])
+        ).tolist()
+        place, index = in_turn(self.offsets[start:stop], self.offsets[start + 1 : stop + 1])
+        place += start
+        return self.keys[place] - first, self.codes[index] - place * self.stride
+
     def ranges(self, entity: Tensor, direction: Tensor) -> Ranges:
         """The known answers of each query where they are, none of them copied."""
         place, found = self._find(entity, direction)

@@ -51,10 +51,10 @@ class Predictor:
             raise GoldeError("the list of candidates is empty; name at least one, or leave it out")
         nothing = KnownFacts(graph.train[:0], len(graph.entities), len(graph.relations))
         self.excluded = (graph.known() if known == "drop" else nothing).to(model.device)
-        scorer = model.scorer()
+        self.scorer = model.scorer()
         self.searcher: SearchingScorer | None = None
-        if candidates is None and isinstance(scorer, SearchingScorer):
-            self.searcher = scorer
+        if candidates is None and isinstance(self.scorer, SearchingScorer):
+            self.searcher = self.scorer
 
     def stream(self, queries: Sequence[Query]) -> Iterator[list[Prediction]]:
         """The answers to each query, best first; every name is looked up before the first answer."""
@@ -121,7 +121,7 @@ class Predictor:
         values = torch.empty(len(entity), 0, dtype=self.model.entity.dtype, device=entity.device)
         best = values, entity.new_empty(len(entity), 0)
         for part in pool.split(block_shape(len(entity), len(pool))[1]):
-            scores = self.model.score(entity, direction, part)
+            scores = self._scores(entity, direction, part)
             if (at := non_finite(scores)) is not None:
                 fact = queries[at[0]].answered(names[int(part[at[1]])])
                 raise diverged(fact, float(scores[at]))
@@ -131,6 +131,12 @@ class Predictor:
             values, columns = top_k(scores, self.top)
             best = merge(best, (values, part[columns]), self.top)
         return best[0].cpu(), best[1].cpu()
+
+    def _scores(self, entity: Tensor, direction: Tensor, part: Tensor) -> Tensor:
+        """Of some candidates; where all are, what does not depend on the query is kept for the next."""
+        if self.candidates is None:
+            return self.scorer(entity, direction, int(part[0]), int(part[-1]) + 1)
+        return self.model.score(entity, direction, part)
 
     def _relations(self, queries: Sequence[Query], ids: Tensor) -> list[list[Prediction]]:
         """Relations of (head, ?, tail), by their forward scores."""

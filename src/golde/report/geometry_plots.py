@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from golde.analysis.coordinates import in_disk, principal_axes, share_kept
 from golde.analysis.relation_geometry import RelationGeometry
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
@@ -63,8 +64,7 @@ def draw_geometry(
 def disk(model: GoldE, graph: KnowledgeGraph, relation: int) -> Disk | None:
     """The hyperbolic component in which the relation's points lie farthest out, or None without facts.
 
-    Tangent vectors are projected to their two principal directions and then placed at
-    ``tanh(‖v‖ / 2√β) v/‖v‖``, so distances from the centre are true but for what the projection drops.
+    Tangent vectors are projected to their two principal directions and placed as ``in_disk`` says.
     """
     facts = graph.train[graph.train[:, 1] == relation]
     if not len(facts):
@@ -91,14 +91,9 @@ def disk(model: GoldE, graph: KnowledgeGraph, relation: int) -> Disk | None:
     if best is None:
         return None
     _, name, beta_, vectors = best
-    axes = torch.linalg.svd(vectors, full_matrices=False).Vh[:2]  # (2, K) or fewer
-    flat = vectors @ axes.T
-    flat = torch.nn.functional.pad(flat, (0, 2 - flat.shape[1]))
-    kept = float(flat.square().sum() / vectors.square().sum().clamp_min(1e-30))
-    norm = flat.norm(dim=1, keepdim=True).clamp_min(1e-12)
-    flat = torch.tanh(norm / (2 * beta_**0.5)) * flat / norm
-    arrived, tails = flat.chunk(2)
-    return Disk(name, -1 / beta_, arrived, tails, kept)
+    axes = principal_axes(vectors, 2)
+    arrived, tails = in_disk(vectors, axes, beta_).chunk(2)
+    return Disk(name, -1 / beta_, arrived, tails, share_kept(vectors, axes))
 
 
 def disks(model: GoldE, graph: KnowledgeGraph, found: Sequence[RelationGeometry]) -> Figure:

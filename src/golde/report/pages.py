@@ -10,11 +10,12 @@ from pathlib import Path
 from golde.errors import GoldeError
 from golde.report.benchmarks import IN_README, SECTIONS, section
 from golde.report.large_tables import write_large_tables_plot
-from golde.report.levers import levers_section
 from golde.report.paper import Evidence
 from golde.report.plots import write_plots
+from golde.report.scaling_plot import write_scaling_plot
 from golde.report.step_plots import write_step_plots
 from golde.report.tables import reproduced_section
+from golde.report.variations import variation_sections
 from golde.runs.atomic import write_text
 
 OPEN, CLOSE = "<!-- results -->", "<!-- /results -->"
@@ -60,7 +61,7 @@ def rendered(root: Path, results: Path) -> dict[Path, str]:
     short = [reproduced, *(benchmarks[name] for name in IN_README)]
     content = "\n\n".join(part.replace("## ", "### ", 1) for part in short if part)
     whole = "\n\n".join(
-        part for part in (reproduced, levers_section(results), *benchmarks.values()) if part
+        part for part in (reproduced, *variation_sections(results), *benchmarks.values()) if part
     )
     return {
         readme: between(readme.read_text(encoding="utf-8"), content, readme),
@@ -87,6 +88,7 @@ def write_pages(root: Path, results: Path) -> list[Path]:
     pictures = write_plots(Evidence(results, root / "configs"), assets)
     pictures += write_step_plots(results, assets)
     pictures += write_large_tables_plot(results, assets)
+    pictures += write_scaling_plot(results, assets)
     for path, text in pages.items():
         write_text(path, text)
     return [*pages, *pictures]

@@ -12,7 +12,8 @@ A study is a configuration and what is changed in it, one variant at a time:
     name = "wn18rr-E"                   # its folder; the graph first, for `golde report --paper`
     model = {signature = "E800", weights = {}}
 
-A variant may have a ``base`` of its own.
+A variant may have a ``base`` of its own, and a ``preset``, which replaces the whole model but its margin
+by one of as many numbers an entity.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from golde.config import Config, read_toml
+from golde.config import Config, ModelConfig, read_toml
 from golde.errors import ConfigError
+from golde.geometry import Signature
+from golde.models.presets import preset
 
 SEEDS = (0, 1, 2)
 """Of a configuration, unless told otherwise."""
@@ -47,6 +50,7 @@ class _Table(BaseModel):
 
 class _Variant(_Table):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    preset: str | None = None
 
 
 class _Study(_Table):
@@ -160,7 +164,10 @@ def _config(path: Path, study: _Study, variant: _Variant) -> tuple[Config, Path]
             f"{path}: variant {variant.name!r}: base = {base!r} is no file; name one by its path from the "
             "folder of the study"
         )
-    values = Config.load(file).model_dump()
+    config = Config.load(file)
+    values = config.model_dump()
+    if variant.preset is not None:
+        values["model"] = _replaced(config.model, variant.preset)
     if study.steps is not None:
         values["training"]["steps"] = study.steps
     for changes in (study, variant):
@@ -172,6 +179,17 @@ def _config(path: Path, study: _Study, variant: _Variant) -> tuple[Config, Path]
         values["model"] |= changes.model
         values["training"] |= changes.training
     return Config.from_dict(values, source=f"{path}: variant {variant.name!r}"), file
+
+
+def _replaced(model: ModelConfig, name: str) -> dict[str, Any]:
+    """A preset of as many numbers an entity, with the margin of the model that it replaces."""
+    numbers = Signature.parse(model.signature).numbers if model.signature else model.numbers
+    if numbers is None:
+        raise ConfigError(
+            f"preset = {name!r} replaces a model whose size is not said; give its configuration a "
+            "model.signature"
+        )
+    return preset(name, numbers).model_dump() | {"margin": model.margin}
 
 
 def _graph(config: Config, path: Path) -> str:

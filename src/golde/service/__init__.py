@@ -1,0 +1,1 @@
+"""Runs over HTTP: ``golde serve``. Needs the extra ``serve``."""
