@@ -25,6 +25,7 @@ from golde.distributed.ranking import rank_sharded
 from golde.distributed.sampling import ShardSampler
 from golde.distributed.update import OWNED, ShardedUpdate
 from golde.distributed.world import World
+from golde.errors import ConfigError
 from golde.evaluation.evaluate import Evaluation, figures_by_relation, named_query
 from golde.evaluation.protocol import Protocol
 from golde.evaluation.ranking import Ranks, both_sides
@@ -59,6 +60,11 @@ def train_sharded(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> RunFolder:
     """``golde.training.train`` by all processes of a world, each of which has its part of the graph."""
+    if config.training.entity_table == "host":
+        raise ConfigError(
+            "training.entity_table = 'host' is for one process, and each of several has a part of the "
+            "table already; use 'device', or train without --devices"
+        )
     with world.all_or_none():
         if not graph.counts["train"]:
             raise no_training_facts()

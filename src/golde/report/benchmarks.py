@@ -16,6 +16,7 @@ from golde.report.gpu_sections import (
     gpu_roofline,
     gpu_step,
 )
+from golde.report.large_tables import large_tables
 from golde.report.own_graph_sections import (
     advise_geometry,
     advise_million,
@@ -161,6 +162,7 @@ SECTIONS = {
     "gpu_step": ("A training step on a GPU", gpu_step),
     "gpu_growth": ("How a step on a GPU grows", gpu_growth),
     "gpu_roofline": ("What bounds a step on a GPU", gpu_roofline),
+    "large_tables": ("Tables of millions of entities", large_tables),
     "gpu_accuracy": ("Kernels, precision and β: accuracy and time on a GPU", gpu_accuracy),
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
     "scaling": ("Several processes", scaling),

@@ -34,7 +34,7 @@ from golde.config import Config
 from golde.data.graph import SPLITS, KnowledgeGraph
 from golde.data.vocabulary import Vocabulary
 from golde.errors import ConfigError, GoldeError, RunError
-from golde.models import Model, build
+from golde.models import Model, build, place
 from golde.runs.atomic import (
     RESTORE,
     clear_leftovers,
@@ -247,7 +247,10 @@ class RunFolder:
         write_tensors(self.path / "model.safetensors", model.state_dict())
 
     def load_model(self, device: torch.device | str = "cpu") -> Model:
-        """The trained model, on any device whatever it was trained on."""
+        """The trained model, on any device whatever it was trained on.
+
+        An entity table that was trained in host memory is left there.
+        """
         about, config = self.about(), self.config()
         path = self.path / "model.safetensors"
         if not about["finished"]:
@@ -258,14 +261,16 @@ class RunFolder:
         tensors, _ = read_tensors(path)
         try:
             model = build(config.model, about["entities"], about["relations"])
-            model = model.to(getattr(torch, config.training.precision))
+            precision = getattr(torch, config.training.precision)
+            model = model.to(precision)
             model.load_state_dict(tensors)
         except (ConfigError, RuntimeError) as error:
             words = " ".join(str(error).split())
             if len(words) > _FEW_WORDS:
                 words = words[:_FEW_WORDS] + " …"  # torch names every parameter
             raise RunError(f"{path}: does not fit config.toml: {words}; {RESTORE}") from None
-        return model.to(device).eval()
+        host = config.training.entity_table == "host"
+        return place(model, torch.device(device), precision, host=host).eval()
 
     def drop_checkpoint(self) -> None:
         """Remove the checkpoint, also what is left of one that was being written."""

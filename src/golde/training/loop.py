@@ -21,7 +21,7 @@ from golde.evaluation.evaluate import Evaluation, figures_of, rank_triples
 from golde.evaluation.protocol import Protocol
 from golde.evaluation.ranking import CountingScorer, NonFiniteScoreError, Ranks
 from golde.kernels.triton import has_triton
-from golde.models import Model, build
+from golde.models import Model, build, place
 from golde.runs import RunFolder
 from golde.runs.atomic import RESTORE, write_text
 from golde.runs.card import write_card
@@ -30,6 +30,7 @@ from golde.runs.environment import environment
 from golde.training import checkpoint
 from golde.training.checkpoint import Progress
 from golde.training.defaults import captures, compiles, resolve
+from golde.training.host_update import HostUpdate
 from golde.training.memory import enough_memory, refuse_oversize
 from golde.training.sampling import Sampler
 from golde.training.schedule import learning_rate
@@ -80,7 +81,7 @@ def train(
     for bit on a CPU. A run that is resumed without a ``config`` keeps the one it was started with.
     """
     refuse_empty(graph)
-    place, folder = pick_device(device), RunFolder(out)
+    where, folder = pick_device(device), RunFolder(out)
     if config is None and resume and folder.exists():
         config = folder.config()
     config = resolve(config or Config(), graph)
@@ -88,10 +89,10 @@ def train(
     entities, seed = len(graph.entities), config.training.seed
     with enough_memory(f"a model of {config.model.space}"):
         rows = _rows(config.training, len(graph.train), entities)
-        refuse_oversize(config, entities, len(graph.relations), place, rows=rows)
+        refuse_oversize(config, entities, len(graph.relations), where, rows=rows)
         model = build(config.model, entities, len(graph.relations), seed=seed)
-    model.compiled = compiles(config, entities, place)
-    here = environment(place) | {"compiled": model.compiled}
+    model.compiled = compiles(config, entities, where)
+    here = environment(where) | {"compiled": model.compiled}
     with folder.alone():
         graph = open_folder(folder, graph, config, here, resume)
         refuse_other_checkpoint(folder.shared_checkpoint, "with --devices N")
@@ -99,7 +100,7 @@ def train(
             folder.drop_checkpoint()  # a kill may have come between the end and this
             return folder
         with enough_memory("a training step"):
-            Training(folder, graph, config, model, place, watch, should_stop).run()
+            Training(folder, graph, config, model, where, watch, should_stop).run()
     return folder
 
 
@@ -231,7 +232,8 @@ class Training:
         self.folder, self.device, self.valid = folder, device, valid
         self.watch, self.should_stop = watch, should_stop
         self.config, settings = config.training, config.training
-        self.model = model.to(device, getattr(torch, settings.precision))
+        precision, host = getattr(torch, settings.precision), settings.entity_table == "host"
+        self.model = place(model, device, precision, host=host)
         self.update = self._make_update(captures(config, device))
         self.steps, self.validate_every = _set(settings.steps), _set(settings.validate_every)
         self.digest = _identity(config, graph_digest, device)
@@ -282,7 +284,8 @@ class Training:
             seed=settings.seed,
             device=self.device,
         )
-        return Update(self.model, sampler, settings, capture=capture)
+        make = HostUpdate if settings.entity_table == "host" else Update
+        return make(self.model, sampler, settings, capture=capture)
 
     def _agreed(self, stops: bool, saves: bool, logs: bool) -> tuple[bool, bool]:
         """Whether to stop and whether to save after a step, and whether it is logged."""
