@@ -42,16 +42,21 @@ def test_evaluate_prints_one_object_that_beats_the_baselines(golde: Golde, run: 
 
 
 def test_figures_of_a_sample_are_shown_as_such(
-    golde: Golde, facts: Path, small: tuple[str, ...], tmp_path: Path
+    golde: Golde,
+    facts: Path,
+    small: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # a path of any length is shown whole
     few = ("--set", "training.steps=20", "--set", "training.validate_limit=2")
-    trained = golde("train", facts, "--out", tmp_path, *small, *few)
+    trained = golde("train", facts, "--out", "run", *small, *few)
     assert "on 2 of 10 facts" in trained.stdout
-    shown = golde("show", tmp_path).stdout
+    shown = golde("show", "run").stdout
     assert max(map(len, shown.splitlines())) <= 80
     assert re.search(r"^valid\+sample +2 of 10 ", shown, re.MULTILINE)
-    assert golde("evaluate", tmp_path, "--split", "valid").exit_code == 0
-    shown = golde("show", tmp_path).stdout
+    assert golde("evaluate", "run", "--split", "valid").exit_code == 0
+    shown = golde("show", "run").stdout
     assert re.search(r"^valid +10 ", shown, re.MULTILINE)
 
 
