@@ -272,7 +272,12 @@ def test_a_public_address_needs_a_token_that_is_hard_to_guess() -> None:
     for host in ("0.0.0.0", "::"):
         with pytest.raises(GoldeError, match=r"can be reached from other machines.*token"):
             listen(host, 0, None)
-    for token in ("short", TOKEN + "é", f"{TOKEN} {TOKEN}", TOKEN + "\n"):  # which no header can hold
+    for token in (
+        "short",
+        TOKEN + "é",
+        f"{TOKEN} {TOKEN}",
+        TOKEN + "\n",
+    ):  # which no header can hold
         with pytest.raises(GoldeError, match="at least 16"):
             listen("127.0.0.1", 0, token)
     with pytest.raises(GoldeError, match="no address of this machine"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,8 @@ def read_parquet(
     triples = [no_facts()]
     try:
         with parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            order = _order(path, names, columns)
-            wanted = [names[i] for i in order]
+            schema = file.schema_arrow
+            wanted = chosen_columns(path, schema, _order(path, schema.names, columns))
             for batch in file.iter_batches(_ROWS, columns=wanted):
                 row = sum(map(len, triples)) + 1
                 cells = [_names(path, row, batch.column(name)) for name in wanted]
@@ -51,13 +51,29 @@ def _order(path: Path, names: list[str], columns: Columns | None) -> tuple[int, 
     if (order := header_order(names)) is not None:
         return order
     if len(names) != 3:
-        raise DataError(
-            path,
-            f"{len(names)} columns where 3 are expected",
-            text=", ".join(names),
-            fix=f"pick three with --columns, such as {','.join(names[:3])}",
-        )
+        raise not_three_columns(path, names)
     return 0, 1, 2
+
+
+def not_three_columns(path: Path, names: Sequence[str]) -> DataError:
+    fix = "write head, relation and tail as three columns"
+    if len(names) > 3:
+        fix = f"pick three with --columns, such as {','.join(names[:3])}"
+    problem = f"{len(names)} column{'s' * (len(names) != 1)} where 3 are expected"
+    return DataError(path, problem, text=", ".join(names), fix=fix)
+
+
+def chosen_columns(path: Path, schema: Any, order: Sequence[int]) -> list[str]:
+    """The names of columns in places of a schema; each must be the only one of its name, and no list."""
+    names = [schema.names[i] for i in order]
+    for i, name in zip(order, names, strict=True):
+        if schema.names.count(name) != 1:
+            problem, fix = f"there are several columns {name!r}", "rename all but one"
+            raise DataError(path, problem, text=", ".join(schema.names), fix=fix)
+        if schema.types[i].num_fields:
+            problem = f"column {name!r} holds no names but {schema.types[i]}"
+            raise DataError(path, problem, fix="pick columns of text or ids with --columns")
+    return names
 
 
 def _names(path: Path, row: int, column: Any) -> list[str]:
