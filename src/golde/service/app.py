@@ -355,7 +355,7 @@ def _add_errors(app: "FastAPI", service: Service) -> None:
 
     @app.exception_handler(GoldeError)
     async def refused(request: Request, error: GoldeError) -> Response:
-        return told(Problem(422, "refused", str(error)))
+        return told(Problem(422, "refused", service.shelf.told(str(error))))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
