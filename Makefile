@@ -32,11 +32,11 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-unit: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest
+unit: $(VENV)/.installed-dev   ## in two processes of one thread each
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 $(VENV)/.installed-slow: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[dev,notebook,peers,fuzz]'
+	$(PIP) --editable '.[dev,notebook,peers,fuzz,browser]'
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-dev
 
 test-slow: $(VENV)/.installed-slow   ## kills, several processes, seeds, the notebook, PyKEEN and PyG

@@ -18,7 +18,7 @@ from golde.config import Config
 from golde.data.synthetic import random_graph
 from golde.geometry import Signature
 from golde.kernels import Core, Root
-from golde.report import benchmarks as render
+from golde.report import gpu_sections, own_graph_sections
 from golde.training.defaults import resolve
 from golde.training.loop import DivergedError
 from tiny import quick, ring
@@ -147,7 +147,7 @@ def test_a_step_is_written_with_what_has_no_time() -> None:
         "sizes": {"batch 250": figures},
         "evaluation": {"queries": 6268, "seconds": 0.0601},
     }
-    text = render.gpu_step(found)
+    text = gpu_sections.gpu_step(found)
     assert "| plain | **3.14 ms** | 2,500 M | 1,234 MB |" in text
     assert "| fused | failed |  |  |" in text
     assert "| plain compiled | skipped |  |  |" in text
@@ -171,7 +171,7 @@ def test_a_roofline_is_written_with_shares_of_the_ceilings() -> None:
             "Q13x36": {"kernels": [kernel, other]},
         },
     }
-    text = render.gpu_roofline(found)
+    text = gpu_sections.gpu_roofline(found)
     cells = "| `forward_kernel` | 0.300 ms | 12% | 0.02 GB, 2% | 3.1 G, 31% | 0.32 G, 27% |  |"
     assert f"{cells} special |" in text
     assert "| `pack_kernel` | 0.300 ms | 12% |" in text
@@ -292,7 +292,7 @@ def test_variants_are_rendered_beside_plain_float32() -> None:
 
     runs = [one("plain-float32", 0, 0.41), one("plain-float32", 1, 0.43), one("fused", 1, 0.432)]
     runs.append(one("fused-tf32", 0, 0.0) | {"failed": "the loss became nan"})
-    text = render.gpu_accuracy({"trainings": runs})
+    text = gpu_sections.gpu_accuracy({"trainings": runs})
     place = "| wn18rr, 2,000 steps | "
     plain = "plain-float32 | **0.4200** (0.4100–0.4300) |  | 3e-07 | 4.50 ms | 20 s |"
     assert place + plain in text
@@ -319,7 +319,7 @@ def test_the_rule_that_asks_best_on_validation_is_chosen_and_written(load: Any) 
     one = {"facts": {"test": 661}, "settings": {"training": {"steps": 50}}}
     one |= {"validation": validation, "test": {rule: counted(7) for rule in rules}}
     found = {**GPU, "machine": {"cpu": "a CPU", "cores": 2}, "seed": 0, "chosen": chosen}
-    text = render.complete_heads(found | {"chosen_by": 1000, "results": {"umls": one}})
+    text = own_graph_sections.complete_heads(found | {"chosen_by": 1000, "results": {"umls": one}})
     cells = "1,200 | 2 s | 7 | 7 | 7 | 7 |"
     assert f"| umls (661) | **the right kind that lacks an answer** | {cells}" in text
     assert f"| umls (661) | the same, by probability | {cells}" in text
@@ -340,7 +340,7 @@ def test_paths_are_written_whatever_beams_a_set_was_asked_with() -> None:
     few = ["composed maps", "frequency in the last hop"]
     more = ["composed maps", "beam of 4", "frequency in the last hop"]
     none = {"asked": 20, "paths": 0}
-    text = render.paths(
+    text = own_graph_sections.paths(
         {"protocol": "filtered", "results": [one("umls", few, none), one("world", more, judged)]}
     )
     heads = "| set | hops | composed maps | beam of 4 | frequency in the last hop | chance |"

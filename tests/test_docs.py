@@ -22,6 +22,7 @@ from golde.data.world import load_world
 from golde.report.pages import rendered
 from golde.report.paper import Evidence
 from golde.report.plots import write_plots
+from golde.report.scaling_plot import write_scaling_plot
 from golde.report.step_plots import write_step_plots
 
 ROOT = Path(__file__).parents[1]
@@ -137,6 +138,7 @@ def test_plots_are_those_of_the_result_files(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     drawn = write_plots(Evidence(ROOT / "results", ROOT / "configs"), tmp_path)
     drawn += write_step_plots(ROOT / "results", tmp_path)
+    drawn += write_scaling_plot(ROOT / "results", tmp_path)
     assert {"gpu_step.png", "gpu_growth.png"} <= {path.name for path in drawn}
     for path in drawn:
         assert (DOCS / "assets" / path.name).is_file()

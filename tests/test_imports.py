@@ -27,7 +27,7 @@ ARROWS: dict[str, set[str]] = {
     "training": {"models", "data", "evaluation", "runs"},
     "inference": {"runs", "evaluation"},
     "analysis": {"runs", "evaluation"},
-    "distributed": {"training"},
+    "distributed": {"training", "words"},
     "benchmark": {"training"},
     "tuning": {"training"},
     "interop": {"training"},
@@ -41,6 +41,7 @@ FREE = {"cli", "__init__", "__main__"}
 CORE = {"numpy", "pydantic", "rich", "safetensors", "tomli_w", "torch", "typer"}
 EXTRAS = (
     "pyarrow",
+    "psycopg",
     "pyoxigraph",
     "matplotlib",
     "tensorboard",

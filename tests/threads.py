@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, BrokenBarrierError
 from typing import TypeVar
@@ -21,6 +21,7 @@ class Meeting:
     def __init__(self, size: int) -> None:
         self.size, self.barrier = size, Barrier(size, timeout=60)
         self.table: list[Tensor] = [torch.empty(0)] * size
+        self.parcels: list[list[Tensor]] = [[]] * size
 
     def exchange(self, rank: int, tensor: Tensor) -> list[Tensor]:
         self.table[rank] = tensor.detach().clone()
@@ -29,6 +30,17 @@ class Meeting:
         assert len(shapes) == 1, f"processes came with different tensors: {shapes}"
         found = list(self.table)
         self.barrier.wait()
+        return found
+
+    def hand_over(self, rank: int, parcels: Sequence[Tensor]) -> list[list[Tensor]]:
+        assert len(parcels) == self.size
+        assert len({(parcel.shape[1:], parcel.dtype) for parcel in parcels}) == 1
+        self.parcels[rank] = [parcel.clone() for parcel in parcels]
+        self.barrier.wait()
+        found = list(self.parcels)
+        self.barrier.wait()
+        shapes = {(some[0].shape[1:], some[0].dtype) for some in found}
+        assert len(shapes) == 1, f"processes came with different parcels: {shapes}"
         return found
 
 
@@ -43,6 +55,15 @@ class Thread(World):
 
     def _collect(self, tensor: Tensor) -> Tensor:
         return torch.stack(self.meeting.exchange(self.rank, tensor))
+
+    def _deliver(self, parcels: Sequence[Tensor]) -> list[Tensor]:
+        return [parcels_of[self.rank] for parcels_of in self.meeting.hand_over(self.rank, parcels)]
+
+
+def part_of(rows: Tensor, world: World) -> Tensor:
+    """Of rows that a test has whole those that one process has."""
+    share = world.share(len(rows))
+    return rows[share.start : share.stop]
 
 
 def together(size: int, work: Callable[[World], _Result]) -> list[_Result]:

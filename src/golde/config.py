@@ -164,6 +164,11 @@ class TrainingConfig(_Section):
         description="On the CPU, compile the pointwise work of scoring; on a GPU, capture the step as one "
         "graph; auto: compile where it saves time.",
     )
+    entity_table: Literal["device", "host"] = Field(
+        default="device",
+        description="Where the entity table and its moments are: beside the other parameters, or in host "
+        "memory, from where a step brings the rows it needs: see [large tables](large_tables.md).",
+    )
     precision: Literal["float32", "float64"] = Field(
         default="float32", description="Type of all parameters."
     )
@@ -227,11 +232,12 @@ class Config(_Section):
     def settings(self) -> dict[str, dict[str, Any]]:
         """By section, without those that are unset or belong to another kind of model.
 
-        Nor is GoldE's kind among them: a checkpoint knows its run by this text, and some were written
-        before there were other kinds.
+        Nor are GoldE's kind and a table on the device among them: a checkpoint knows its run by this text,
+        and some were written before there was anything else.
         """
         left_out = {*_foreign(self.model.kind), *(["kind"] if self.model.kind == "golde" else [])}
-        return self.model_dump(exclude_none=True, exclude={"model": left_out})
+        usual = {"entity_table"} if self.training.entity_table == "device" else set()
+        return self.model_dump(exclude_none=True, exclude={"model": left_out, "training": usual})
 
     def to_toml(self) -> str:
         """The settings as TOML text."""

@@ -24,7 +24,13 @@ class DataError(GoldeError):
         text: str | None = None,
         fix: str | None = None,
     ) -> None:
-        self.path, self.line, self.text, self.fix = Path(path), line, text, fix
+        self.path, self.problem, self.line, self.text, self.fix = (
+            Path(path),
+            problem,
+            line,
+            text,
+            fix,
+        )
         place = f"{path}:{line}" if line is not None else f"{path}"
         shown = "" if text is None else f": {_shorten(text)!r}"
         remedy = "" if fix is None else f" ({fix})"

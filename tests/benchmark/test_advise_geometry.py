@@ -14,7 +14,7 @@ import pytest
 from golde.config import Config
 from golde.data.synthetic import mixture
 from golde.geometry import Signature
-from golde.report import benchmarks as render
+from golde.report import own_graph_sections
 from golde.training.defaults import resolve
 from golde.training.loop import DivergedError
 from tiny import quick, ring
@@ -122,7 +122,7 @@ def test_differences_are_to_the_chosen_signature_at_the_same_seed() -> None:
     runs = [one("chosen", "P2 Q3", 0, 0.41), one("chosen", "P2 Q3", 1, 0.43)]
     runs += [one("advised", "Q3x2", 1, 0.434), one("Euclidean", "E2x2", 0, 0.4)]
     runs.append(one("hyperbolic", "Q3x2", 0, 0.0) | {"failed": "the loss became nan"})
-    text = render.advise_geometry({"trainings": runs})
+    text = own_graph_sections.advise_geometry({"trainings": runs})
     place = "| wn18rr, 2,000 steps | "
     assert f"{place}chosen | `P2 Q3` | **0.4200** (0.4100–0.4300) |  | 0.500 | 20 s |" in text
     assert f"{place}advised | `Q3x2` | **0.4340** | +0.0040 | 0.500 | 20 s |" in text

@@ -140,6 +140,23 @@ def test_a_folder_of_parquet_parts_a_split(tmp_path: Path) -> None:
     assert load_graph(tmp_path).digest == graph.digest
 
 
+def test_a_folder_of_nothing_but_parquet_is_one_table(tmp_path: Path) -> None:
+    """Facts are held out of it; what may be a split is not taken for a part."""
+    facts = [(f"e{i}", "r", f"e{(i + 1) % 9}") for i in range(9)]
+    for part in range(3):
+        heads, relations, tails = (list(column) for column in zip(*facts[part::3], strict=True))
+        place = tmp_path / "facts" / f"part-{part}.parquet"
+        parquet_file(place, head=heads, relation=relations, tail=tails)
+    (tmp_path / "facts" / "_SUCCESS").touch()  # as other programs leave it
+    graph = load_graph(tmp_path / "facts", valid=0, test=0)
+    assert named(graph) == [*facts[0::3], *facts[1::3], *facts[2::3]]
+    assert graph.notes == ("facts: 3 Parquet files read as one table",)
+    assert len(load_graph(tmp_path / "facts", valid=2, test=1).valid) == 2
+    parquet_file(tmp_path / "facts" / "testing.parquet", head=["a"], relation=["r"], tail=["b"])
+    with pytest.raises(DataError, match="no train file"):
+        load_graph(tmp_path / "facts")
+
+
 def test_turtle_drops_literals_and_names_blank_nodes_alike_each_time(tmp_path: Path) -> None:
     text = f"""@prefix ex: <{BASE}> .
     ex:a ex:p ex:b, "a literal", 5 ; ex:q [ ex:p _:label ] .

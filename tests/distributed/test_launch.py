@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import golde
-from golde.distributed.launch import MeetingError, refuse_differences, telling
+from golde.distributed.launch import MeetingError, joined, refuse_differences, telling
 from golde.distributed.world import World
 from golde.errors import GoldeError
 from golde.runs import RunFolder
@@ -28,11 +29,15 @@ world = Processes()
 rows = torch.tensor([[1.0 + world.rank, 2.0]])
 print(world.rank, world.size, list(world.share(5)), world.add_up(rows.clone()).tolist(),
       world.collect(rows[0]).tolist(), world.sent)
+parcels = [torch.full((n, 2), world.rank) for n in ((0, 2), (1, 0))[world.rank]]
+print([told.tolist() for told in world.deliver(parcels)])
+asked = torch.tensor([7, 8, 9])
+print(world.ask(asked % 2, asked, lambda some: 10 * some + world.rank).tolist())
 dist.destroy_process_group()
 """
 
 
-def test_two_processes_add_up_and_collect(tmp_path: Path) -> None:
+def test_two_processes_add_up_collect_and_deliver(tmp_path: Path) -> None:
     workers = [
         subprocess.Popen(
             [sys.executable, "-c", SCRIPT.format(store=tmp_path / "store", rank=rank)],
@@ -44,7 +49,11 @@ def test_two_processes_add_up_and_collect(tmp_path: Path) -> None:
     ]
     found = [worker.communicate(timeout=120)[0].strip() for worker in workers]
     told = "[[3.0, 4.0]] [[1.0, 2.0], [2.0, 2.0]] 16"
-    assert found == [f"0 2 [0, 1] {told}", f"1 2 [2, 3, 4] {told}"]
+    answers = "[71, 80, 91]"
+    assert found == [
+        f"0 2 [0, 1] {told}\n[[], [[1, 1]]]\n{answers}",
+        f"1 2 [2, 3, 4] {told}\n[[[0, 0], [0, 0]], []]\n{answers}",
+    ]
 
 
 def test_train_spreads_over_processes_of_this_machine(tmp_path: Path) -> None:
@@ -75,8 +84,11 @@ def test_train_spreads_over_processes_of_this_machine(tmp_path: Path) -> None:
 
 
 def test_a_mistake_is_told_once_and_nothing_is_tried_again(tmp_path: Path) -> None:
+    """Found by the second process, in the last line of its part."""
+    (tmp_path / "bad.tsv").write_text("a\tr\tb\n" * 99 + "a\tb\n")
+    command = ["train", "bad.tsv", "--out", "run", "--devices=2", "--device=cpu"]
     done = subprocess.run(
-        [sys.executable, "-m", "golde", "train", "none.tsv", "--out", "run", "--devices=2"],
+        [sys.executable, "-m", "golde", *command],
         cwd=tmp_path,
         env=ENVIRONMENT,
         capture_output=True,
@@ -84,9 +96,10 @@ def test_a_mistake_is_told_once_and_nothing_is_tried_again(tmp_path: Path) -> No
         timeout=300,
     )
     assert done.returncode == 2
-    assert done.stderr.count("none.tsv: cannot be read") == 1
+    assert done.stderr.count("error") == 1
+    assert "bad.tsv:100: 2 columns where 3 are expected" in done.stderr
     assert "Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.tsv"]
 
 
 def test_only_a_mistake_ends_all_tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +112,19 @@ def test_only_a_mistake_ends_all_tries(tmp_path: Path, monkeypatch: pytest.Monke
     assert (tmp_path / "1").read_text() == "no such file"
     with pytest.raises(MeetingError), telling():
         raise MeetingError("nobody there")
+
+
+def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address, port = taken.getsockname()
+        told = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": address, "MASTER_PORT": str(port)}
+        for name, value in told.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(MeetingError, match=rf"port {port} of {address}.* is in use"):  # noqa: SIM117
+            with joined("cpu", 5, print):
+                pass
 
 
 def test_processes_that_know_different_things_say_so() -> None:

@@ -1,8 +1,10 @@
-"""A process that is killed costs the steps since the last checkpoint, and nothing else."""
+"""A process that is killed or stalls costs the steps since the last checkpoint, and nothing else."""
 
 from __future__ import annotations
 
 import os
+import platform
+import re
 import signal
 import subprocess
 import sys
@@ -33,11 +35,22 @@ ENVIRONMENT = os.environ | {
 }
 
 
-def started(folder: Path, out: str) -> subprocess.Popen[str]:
+def started(folder: Path, out: str, *more: str) -> subprocess.Popen[str]:
     facts = "".join(f"e{i}\tnext\te{(i + 1) % 30}\n" for i in range(30))
     (folder / "ring.tsv").write_text(facts)
     words = [word for setting in SETTINGS for word in ("--set", setting)]
-    command = ["train", "ring.tsv", "--out", out, "--devices", "2", "--device", "cpu", *words]
+    command = [
+        "train",
+        "ring.tsv",
+        "--out",
+        out,
+        "--devices",
+        "2",
+        "--device",
+        "cpu",
+        *words,
+        *more,
+    ]
     return subprocess.Popen(
         [sys.executable, "-m", "golde", *command],
         cwd=folder,
@@ -63,6 +76,20 @@ def workers(folder: Path, out: str) -> list[int]:
     return found
 
 
+def wait_for(run: subprocess.Popen[str], folder: Path, out: str) -> None:
+    """Until there are two processes that have made twenty steps more."""
+    reached, deadline = step_of(folder / out), time.monotonic() + 120
+    while step_of(folder / out) < reached + 20 or len(workers(folder, out)) < 2:
+        assert run.poll() is None, run.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def rank_of(process: int) -> int:
+    told = Path(f"/proc/{process}/environ").read_text().split("\0")
+    return int(dict(entry.split("=", 1) for entry in told if "=" in entry)["RANK"])
+
+
 def step_of(run: Path) -> int:
     """Of the newest checkpoint."""
     steps = [int(path.name.removeprefix("checkpoint-")) for path in run.glob("checkpoint-*")]
@@ -76,11 +103,7 @@ def test_a_run_whose_processes_are_killed_ends_as_if_they_were_not(tmp_path: Pat
 
     run = started(tmp_path, "run")
     for kill in (0, 1):
-        reached, deadline = step_of(tmp_path / "run"), time.monotonic() + 120
-        while step_of(tmp_path / "run") < reached + 20 or len(workers(tmp_path, "run")) < 2:
-            assert run.poll() is None, run.communicate()[0]
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(run, tmp_path, "run")
         os.kill(workers(tmp_path, "run")[kill], signal.SIGKILL)
     words, _ = run.communicate(timeout=300)
     assert run.returncode == 0, words
@@ -88,3 +111,32 @@ def test_a_run_whose_processes_are_killed_ends_as_if_they_were_not(tmp_path: Pat
     found, expected = RunFolder(tmp_path / "run").about(), RunFolder(tmp_path / "whole").about()
     assert found["validation"] == expected["validation"]
     assert not list((tmp_path / "run").glob("checkpoint*"))
+
+
+def test_a_process_that_stalls_is_named_in_time_and_the_run_goes_on(tmp_path: Path) -> None:
+    run = started(tmp_path, "run", "--stall-limit", "5")
+    wait_for(run, tmp_path, "run")
+    stalled = next(process for process in workers(tmp_path, "run") if rank_of(process) == 1)
+    other = next(process for process in workers(tmp_path, "run") if process != stalled)
+    os.kill(stalled, signal.SIGSTOP)
+    began = time.monotonic()
+    while Path(f"/proc/{other}").exists() and time.monotonic() < began + 30:
+        time.sleep(0.1)
+    waited = time.monotonic() - began
+    words, _ = run.communicate(timeout=300)
+    assert 4 < waited < 15
+    assert f"process 1 ({platform.node()}, process id {stalled}) gives no sign of life" in words
+    assert re.search(r"the others wait for it since \d+ s, at step \d+", words)
+    assert run.returncode == 0, words
+    assert RunFolder(tmp_path / "run").about()["steps"] == 400
+
+
+def test_a_wish_to_stop_reaches_all_and_nothing_is_said_but_how_to_go_on(tmp_path: Path) -> None:
+    run = started(tmp_path, "run")
+    wait_for(run, tmp_path, "run")
+    run.send_signal(signal.SIGTERM)  # as Ctrl-C, which who runs in the background is not told of
+    words, _ = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "go on with: golde train --resume --out run --devices 2" in words
+    assert "Traceback" not in words
+    assert (tmp_path / "run" / "checkpoint.json").exists()

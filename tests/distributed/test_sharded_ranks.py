@@ -14,7 +14,7 @@ from golde.distributed.ranking import rank_sharded
 from golde.distributed.world import World
 from golde.evaluation.ranking import NonFiniteScoreError, Ranks, both_sides, rank_queries
 from golde.models import Model, build
-from threads import together
+from threads import part_of, together
 from tiny import quick, ring
 
 CONFIGS: dict[str, dict[str, Any]] = {
@@ -38,7 +38,8 @@ def model_of(graph: KnowledgeGraph, model: dict[str, Any], rows: range | None = 
 
 def sharded(graph: KnowledgeGraph, model: Model, world: World, **options: Any) -> Ranks:
     sizes = len(graph.entities), len(graph.relations)
-    share = FactShare.of(torch.cat((graph.train, graph.valid, graph.test)), *sizes, world)
+    every = torch.cat((graph.train, graph.valid, graph.test))
+    share = FactShare.of(part_of(every, world), *sizes, world)
     entity, direction, answer = share.facts
     return rank_sharded(
         model,

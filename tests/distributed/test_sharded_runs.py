@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +13,17 @@ import pytest
 import torch
 
 from golde.config import Config
+from golde.data.graph import SPLITS
+from golde.distributed import streaming
+from golde.distributed.graph import GraphShare
 from golde.distributed.loop import train_sharded
+from golde.distributed.reading import load_share
 from golde.distributed.world import World
 from golde.errors import GoldeError, RunError
-from golde.evaluation.evaluate import rank_triples
+from golde.evaluation.evaluate import figures_of, rank_triples
+from golde.evaluation.protocol import Protocol
 from golde.runs import RunFolder
-from golde.runs.atomic import read_tensors, write_tensors
+from golde.runs.atomic import read_tensors, replacing, write_tensors
 from golde.training import StoppedError, train
 from golde.training.loop import DivergedError
 from threads import together
@@ -27,7 +35,9 @@ CONFIG = quick({"bias": True}, precision="float64", log_every=1, checkpoint_seco
 def run(folder: Path, size: int, config: Config = CONFIG, **options: Any) -> RunFolder:
     return together(
         size,
-        lambda world: train_sharded(ring(), folder, config, world, device="cpu", **options),
+        lambda world: train_sharded(
+            GraphShare.of(ring(), world), folder, config, world, device="cpu", **options
+        ),
     )[0]
 
 
@@ -40,6 +50,10 @@ def stopper(after: int) -> Callable[[], bool]:
         return left[0] < 0
 
     return stops
+
+
+def log(folder: RunFolder) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in folder.log.read_text().splitlines()]
 
 
 def parameters(folder: RunFolder) -> dict[str, torch.Tensor]:
@@ -61,9 +75,35 @@ def test_a_run_ends_as_that_of_one_process(size: int, alone: RunFolder, tmp_path
     assert files == {path.name for path in alone.path.iterdir()}
     assert not any(name.startswith("checkpoint") for name in files)
     ranks = rank_triples(found.load_model().scorer(), ring(), ring().valid)
+    figures = figures_of(ranks, ring(), Protocol.of(ring(), "valid", ring().valid)).as_dict()
+    stored = found.metrics()["valid"]
+    assert {key: stored[key] for key in figures} == figures
     assert ranks.realistic.reciprocal().mean() == pytest.approx(
         max(check["mrr"] for check in found.about()["validation"])
     )
+
+
+def test_a_run_on_files_is_the_run_on_their_graph(alone: RunFolder, tmp_path: Path) -> None:
+    """Read by three processes, none of which has the whole graph."""
+    folder, names = tmp_path / "ring", (ring().entities, ring().relations, ring().entities)
+    folder.mkdir()
+    for split in SPLITS:
+        rows = ring().split(split).tolist()
+        named = (zip(names, row, strict=True) for row in rows)
+        lines = ("\t".join(of[id] for of, id in row) for row in named)
+        (folder / f"{split}.tsv").write_text("".join(f"{line}\n" for line in lines))
+
+    def work(world: World) -> RunFolder:
+        share = load_share(folder, world)
+        return train_sharded(share, tmp_path / "run", CONFIG, world, device="cpu")
+
+    found = together(3, work)[0]
+    torch.testing.assert_close(parameters(found), parameters(alone), rtol=1e-9, atol=1e-9)
+    assert found.about()["validation"] == alone.about()["validation"]
+    assert found.about()["digest"] == ring().digest
+    losses = [[line["loss"] for line in log(run)] for run in (found, alone)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+    assert len(losses[0]) == 12
 
 
 @pytest.mark.parametrize(("before", "after"), [(4, 2), (1, 3), (3, 1)])
@@ -124,13 +164,43 @@ def test_what_the_first_process_refuses_all_refuse(tmp_path: Path) -> None:
 
     def work(world: World) -> str:
         with pytest.raises(GoldeError) as caught:
-            train_sharded(ring(), tmp_path / "mine", CONFIG, world, device="cpu")
+            train_sharded(
+                GraphShare.of(ring(), world), tmp_path / "mine", CONFIG, world, device="cpu"
+            )
         return str(caught.value)
 
     first, *others = together(3, work)
     assert "the folder is not empty and holds no run" in first
     assert others == ["process 0 failed; what it says tells why"] * 2
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("name", ["graph.safetensors", "model.safetensors"])
+def test_a_file_that_cannot_be_written_stops_all(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full, say: nobody waits for the process that writes."""
+
+    @contextmanager
+    def full(path: Path) -> Iterator[Path]:
+        with replacing(path) as new:
+            if path.name == name and os.path.exists("/dev/full"):
+                new.symlink_to("/dev/full")
+            elif path.name == name:
+                raise OSError(28, "No space left on device")
+            yield new
+
+    def work(world: World) -> str:
+        with pytest.raises(GoldeError) as caught:
+            train_sharded(
+                GraphShare.of(ring(), world), tmp_path / "run", CONFIG, world, device="cpu"
+            )
+        return str(caught.value)
+
+    monkeypatch.setattr(streaming, "replacing", full)
+    first, *others = together(3, work)
+    assert f"{name}: cannot be written: No space left on device" in first
+    assert others == ["process 0 failed; what it says tells why"] * 2
 
 
 def test_one_process_and_several_do_not_go_on_from_each_other(tmp_path: Path) -> None:
@@ -156,7 +226,9 @@ def test_damage_of_one_stops_all(tmp_path: Path) -> None:
 
     def work(world: World) -> str:
         with pytest.raises(DivergedError) as caught:
-            train_sharded(ring(), tmp_path / "run", config, world, device="cpu")
+            train_sharded(
+                GraphShare.of(ring(), world), tmp_path / "run", config, world, device="cpu"
+            )
         return str(caught.value)
 
     config = quick(validate_every=0)

@@ -17,7 +17,7 @@ from golde.distributed.world import World
 from golde.models import build
 from golde.training.sampling import Draw
 from golde.training.step import step_loss
-from threads import together
+from threads import part_of, together
 from tiny import quick, ring
 
 STEPS = 5
@@ -28,7 +28,7 @@ def sampler_of(graph: KnowledgeGraph, config: Config, world: World) -> ShardSamp
     assert settings.batch_size is not None
     assert settings.negatives is not None
     return ShardSampler(
-        FactShare.of(graph.train, *sizes, world),
+        FactShare.of(part_of(graph.train, world), *sizes, world),
         *sizes,
         world,
         batch_size=settings.batch_size,

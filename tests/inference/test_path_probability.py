@@ -49,7 +49,7 @@ def test_a_planted_curve_comes_back(monkeypatch: pytest.MonkeyPatch, method: str
     module = "golde.inference.path_probability"
     monkeypatch.setattr(f"{module}.MOST_PATHS", 1500)
     monkeypatch.setattr(f"{module}.composed_scores", lambda model, entity, _: table[entity])
-    model: Any = SimpleNamespace(entity=table, entities=len(table))
+    model: Any = SimpleNamespace(entity=table, entities=len(table), device=table.device)
     curve = path_curve(model, graph, parse_path("first,second", graph), None, method)
     assert curve is not None
     asked = np.linspace(-1.5, 1.5, 7)

@@ -36,7 +36,8 @@ def test_everything_that_was_promised_is_there(api: Any) -> None:
         "POST /api/v1/compare",
         *(f"POST {run}/{what}" for what in ("predict", "score", "explain")),
         *(f"GET {run}/{what}" for what in ("neighbours", "geometry", "relation", "points")),
-        *(f"GET {run}/{what}" for what in ("entities", "relations", "facts")),
+        *(f"GET {run}/{what}" for what in ("entities", "relations", "facts", "suggestions")),
+        f"POST {run}/lookup",
         "GET /health",
         "GET /metrics",
     }
@@ -82,9 +83,7 @@ def test_examples_are_what_they_stand_for(model: Any) -> None:
 
 
 def test_the_page_needs_nothing_else(client: TestClient, api: Any) -> None:
-    answer = client.get("/")
-    assert answer.url.path == "/docs"
-    page = answer.text
+    page = client.get("/docs").text
     assert not re.search(r"https?://|<script|\son\w+=|style=", page)
     links = set(re.findall(r'(?:href|src)="([^"]+)"', page))
     assert links == {"/docs.css", "/openapi.json"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
-from test_process import serving
+from test_served_process import serving
 
 schemathesis = pytest.importorskip("schemathesis")
 

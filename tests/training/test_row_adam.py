@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from golde.config import Config
-from golde.kernels.adam import BETA1, BETA2, EPSILON
+from golde.kernels.adam import BETA1, BETA2, EPSILON, MOVING
 from golde.models import GoldE
 from golde.runs import RunFolder
 from golde.training import StoppedError, dense_adam, row_adam, train
-from golde.training.row_adam import FusedRowAdam, LazyRowAdam, RowAdam
+from golde.training.row_adam import DeferredRowAdam, FusedRowAdam, LazyRowAdam, RowAdam
 from golde.training.sampling import Sampler
 from golde.training.update import Update
 from oracles import normal, seeded
@@ -111,7 +111,7 @@ def dense(
         leaf.grad = torch.zeros_like(leaf).index_add_(0, step.ids.cpu(), grad)
         norms.append(leaf.grad.square().sum().to(DEVICE))
         norm = torch.linalg.vector_norm(leaf.detach(), dim=1, keepdim=True)
-        leaf.grad += pull * step.scale.cpu() * leaf.detach() / norm
+        leaf.grad += pull * step.scale.to(norm) * leaf.detach() / norm
         optimiser.param_groups[0]["lr"] = step.rate
         optimiser.grad_scale, optimiser.found_inf = step.scale.cpu(), step.found_inf.cpu()
         optimiser.step()
@@ -221,6 +221,34 @@ def test_settling_at_any_time_changes_no_bit(monkeypatch: pytest.MonkeyPatch) ->
     renewed = optimiser()
     run(renewed, made)
     assert same(outcome(renewed), expected)
+
+
+@pytest.mark.parametrize("pull", [0.0, 0.3], ids=["plain", "pulled"])
+@pytest.mark.parametrize("turns", [4096, 7], ids=["one record", "records begun anew"])
+def test_deferred_in_plain_operations_is_dense_adam(
+    pull: float, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of rows that miss more steps than can move them; resuming and settling change no bit."""
+    monkeypatch.setattr(row_adam, "TURNS", turns)
+    made = steps(6, 5, 4, 20)
+    alone = torch.zeros(4, dtype=torch.int64, device=DEVICE)
+    made += [made[1]._replace(ids=alone, rate=1e-5)] * (MOVING + 20)
+    parameter = table(6, 5, torch.float64)
+    expected, expected_norms = dense(parameter, made, pull=pull)
+
+    def optimiser() -> DeferredRowAdam:
+        return DeferredRowAdam(parameter.clone(), pull=pull)
+
+    deferred, resumed = optimiser(), optimiser()
+    norms = run(deferred, made)
+    torch.testing.assert_close(outcome(deferred), expected, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(norms, expected_norms, rtol=1e-9, atol=0, equal_nan=True)
+    run(resumed, made[:30])
+    state = outcome(resumed)
+    resumed = DeferredRowAdam(state.pop("parameter"), pull=pull)
+    resumed.load(state)
+    run(resumed, made[30:])
+    assert same(outcome(resumed), outcome(deferred))
 
 
 P, ROOT_V = [[0.0, 0.0, 1e-12, 0.5]], [[1e-3, 1e-15, 1e-3, 10.0]]

@@ -58,8 +58,9 @@ def tangent_distances(model: Model, row: Tensor, others: Tensor) -> Tensor:
 @torch.no_grad()
 def distances_from(model: Model, entity: int) -> Tensor:
     """``tangent_distances`` from one entity to all, (E,), on the CPU."""
-    row = model.entity[entity]
-    parts = model.entity.split(_ROWS_AT_ONCE)
+    row = model.block(entity, entity + 1)[0]
+    starts = range(0, model.entities, _ROWS_AT_ONCE)
+    parts = (model.block(start, start + _ROWS_AT_ONCE) for start in starts)
     return torch.cat([tangent_distances(model, row, part) for part in parts]).cpu()
 
 

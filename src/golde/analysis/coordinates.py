@@ -10,7 +10,7 @@ from torch import Tensor
 from golde.analysis.relation_geometry import checked
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
-from golde.geometry import GEOMETRIES, Geometry, ScaledHyperbolic, Term
+from golde.geometry import GEOMETRIES, Geometry, ScaledHyperbolic, Term, gather
 from golde.models import GoldE, Model
 
 GROUPS_SHOWN = 20
@@ -57,20 +57,22 @@ def view(
     model = checked(model)
     group, term, place, columns = _located(model, component)
     name = f"{term.letter}{term.dimension} #{place + 1}"
-    entity = entity.to(model.entity.device)
-    vectors = model.entity[:, columns][entity]  # (n, K)
+    entity = entity.to(model.device)
+    vectors = gather(model.entity[:, columns], entity)  # (n, K)
     if moved:
         if relation is None:
             raise GoldeError("moved points need the relation that moves them; name one")
         parts = entity.split(_ROWS_AT_ONCE)
-        arrived = (model.transport(model.entity[e], torch.full_like(e, relation)) for e in parts)
+        arrived = (
+            model.transport(gather(model.entity, e), torch.full_like(e, relation)) for e in parts
+        )
         vectors = torch.cat([part[:, columns] for part in arrived])
     vectors = vectors.double().cpu()
     spread = model.entity[:: -(-model.entities // _AXES_FROM), columns].double().cpu()
     geometry = GEOMETRIES[term.letter].__name__.lower()
     maps = None
     if relation is not None:
-        maps = group.maps(torch.tensor([relation], device=model.entity.device))
+        maps = group.maps(torch.tensor([relation], device=model.device))
     if term.letter == "Q":
         beta = 1.0
         if maps is not None and not isinstance(group, ScaledHyperbolic):

@@ -16,7 +16,7 @@ from golde.analysis.rules import JudgedRule, Rule, judge
 from golde.data.graph import SPLITS, KnowledgeGraph
 from golde.errors import GoldeError
 from golde.evaluation.evaluate import rank_triples
-from golde.geometry import GEOMETRIES
+from golde.geometry import GEOMETRIES, gather
 from golde.models import GoldE, Model
 from golde.progress import Progress, silent
 
@@ -134,7 +134,7 @@ def explain(
     """
     h, r, t = graph.entities.id(head), graph.relations.id(relation), graph.entities.id(tail)
     fact = torch.tensor([[h, r, t]])
-    device = model.entity.device
+    device = model.device
     with torch.no_grad():
         score = float(model.score_triples(fact.to(device)))
     if not math.isfinite(score):
@@ -229,11 +229,12 @@ def _contributions(
     """By geometry, with the biases if there are any, and component by component."""
     if not has_distance(model):
         return [], []
-    device = model.entity.device
+    device = model.device
     others = torch.randperm(model.entities, generator=torch.Generator().manual_seed(0))
     answers = torch.cat((torch.tensor([t]), others[others != t][:CANDIDATES])).to(device)
     query, direction = torch.tensor([h], device=device), torch.tensor([r], device=device)
-    terms = component_terms(model, model.entity[query], direction, model.entity[answers])
+    rows = gather(model.entity, answers)
+    terms = component_terms(model, gather(model.entity, query), direction, rows)
     geometries, components, start = [], [], 0
     if isinstance(model, GoldE):
         for term in model.signature:

@@ -126,7 +126,7 @@ def relation_geometry(
     found: list[RelationGeometry] = []
     for some in torch.tensor(wanted).split(_RELATIONS_AT_ONCE):
         groups = [
-            _group(group, term, some.to(model.entity.device))
+            _group(group, term, some.to(model.device))
             for group, term in zip(model.geometries, model.signature, strict=True)
         ]
         for relation, each in zip(some.tolist(), zip(*groups, strict=True), strict=True):

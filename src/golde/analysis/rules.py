@@ -35,6 +35,7 @@ from torch import Tensor
 
 from golde.analysis.components import component_terms, has_distance
 from golde.analysis.links import Links
+from golde.geometry import gather
 from golde.models import Model
 from golde.progress import Progress, silent
 
@@ -156,10 +157,10 @@ def map_errors(
     model: Model, rules: Sequence[Rule], samples: Sequence[tuple[Tensor, Tensor]]
 ) -> list[float | None]:
     """The error of each rule on a ``sample`` of its own; None where that is empty."""
-    device = model.entity.device
+    device = model.device
     rule_of = torch.repeat_interleave(torch.tensor([len(entity) for entity, _ in samples]))
     entity, strangers = (torch.cat(each).to(device) for each in zip(*samples, strict=True))
-    start = model.entity[entity]  # (B, numbers)
+    start = gather(model.entity, entity)  # (B, numbers)
     first = torch.tensor([rule.body[0] for rule in rules])[rule_of]
     second = torch.tensor([rule.body[-1] for rule in rules])[rule_of]
     head = torch.tensor([rule.head for rule in rules])[rule_of].to(device)
@@ -172,7 +173,7 @@ def map_errors(
         end = end.masked_scatter(further.to(device).unsqueeze(1), moved)
     query, answer = torch.where(mirrored, end, start), torch.where(mirrored, start, end)
     missed = component_terms(model, query, head, answer).sum(1).double().cpu()
-    far = component_terms(model, query, head, model.entity[strangers]).sum(1).double().cpu()
+    far = component_terms(model, query, head, gather(model.entity, strangers)).sum(1).double().cpu()
     sums = torch.zeros(2, len(rules), dtype=torch.float64)
     sums.index_add_(1, rule_of, torch.stack((missed, far)))
     return [

@@ -104,9 +104,7 @@ def _print_patterns(run: Run) -> None:
     graph = replace(run.graph, test=torch.cat([run.graph.test, *patterns.values()]))
     rows = []
     for pattern, triples in patterns.items():
-        ranks = rank_triples(
-            run.model.scorer(), graph, triples, device=run.model.entity.device
-        ).realistic
+        ranks = rank_triples(run.model.scorer(), graph, triples, device=run.model.device).realistic
         head, relation, tail = triples[0].tolist()
         fact = graph.entities[head], graph.relations[relation], graph.entities[tail]
         shares = [f"{(ranks <= k).double().mean():.3f}" for k in (1, 10)]

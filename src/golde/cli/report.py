@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from golde.cli import options
+from golde.cli.handout import write_handout
 from golde.cli.output import complain, note, say, say_json, say_table
 from golde.cli.train import read_graph, stopping, watching
 from golde.errors import GoldeError
@@ -30,6 +31,11 @@ Example: golde reproduce configs/wn18rr.toml
   golde report --write
 """
 
+REPORTS = """\b
+Example: golde report --paper
+  golde report runs/world --html world.html
+"""
+
 STOPPED = {130, -signal.SIGTERM}
 """Exit codes of a training that was asked to stop, the second one's before it could listen."""
 
@@ -38,7 +44,7 @@ Results = Annotated[Path, typer.Option(metavar="FOLDER", help="Where result file
 
 def register(app: typer.Typer) -> None:
     app.command(epilog=EXAMPLES)(reproduce)
-    app.command(epilog="Example: golde report --paper")(report)
+    app.command(epilog=REPORTS)(report)
 
 
 def reproduce(
@@ -181,6 +187,10 @@ def _say_outcome(place: Place) -> None:
 
 
 def report(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="RUN", help="With --html: folders of finished runs."),
+    ] = None,
     results: Results = RESULTS,
     paper: Annotated[
         bool, typer.Option("--paper", help="The paper's tables with ours beside them.")
@@ -191,9 +201,24 @@ def report(
             "--write", help="Write README.md, docs/results.md, docs/paper.md and its figures anew."
         ),
     ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write what 'golde serve' shows of runs, in one file."),
+    ] = None,
+    device: options.OnDevice = options.Device.auto,
     json: options.Json = False,
 ) -> None:
-    """Show what was reproduced, by configuration, and write it into the documentation."""
+    """Show what was reproduced, by configuration, and write it into the documentation.
+
+    With --html: runs as one page that needs no service, to send to somebody.
+    """
+    if (html is None) != (not runs) or (html is not None and (paper or write)):
+        raise GoldeError(
+            "--html FILE goes with the folders of runs and stands alone: golde report RUN --html FILE"
+        )
+    if html is not None:
+        write_handout(runs or (), html, device, json)
+        return
     from golde.report.paper import Evidence
     from golde.report.results import summaries
     from golde.report.tables import reproduced

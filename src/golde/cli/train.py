@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,11 +22,17 @@ from golde.words import duration
 if TYPE_CHECKING:
     from golde.config import Config
     from golde.data.graph import KnowledgeGraph
+    from golde.distributed.graph import GraphShare
+    from golde.distributed.world import World
     from golde.runs import RunFolder
     from golde.training.loop import Watcher
 
 NUMBERS = 128
 """Numbers an entity that a preset fills unless told otherwise."""
+
+
+STALL_LIMIT = 600.0
+"""Seconds that the others wait for one of several processes before they name it and end."""
 
 
 def register(app: typer.Typer) -> None:
@@ -72,6 +79,14 @@ def train(
             help="Spread training over N processes of this machine, one a GPU if there are any.",
         ),
     ] = None,
+    stall_limit: Annotated[
+        float,
+        typer.Option(
+            min=1,
+            metavar="SECONDS",
+            help="Of several processes, name one that keeps the others waiting so long, and end.",
+        ),
+    ] = STALL_LIMIT,
     track: Annotated[
         bool,
         typer.Option("--track", help="Write TensorBoard files into the run folder (extra: track)."),
@@ -79,66 +94,83 @@ def train(
 ) -> None:
     """Train a model on a graph."""
     from golde.distributed import launch
+    from golde.distributed.loop import train_sharded
     from golde.runs import RunFolder
+    from golde.training import train as trained
     from golde.training.loop import StoppedError
     from golde.training.tracking import summary_writer, tracking
 
     if devices is not None:
         raise typer.Exit(launch.run_on(devices, _without_devices(sys.argv[1:])))
-    with launch.telling():
-        if track:
-            summary_writer()  # before a large graph is read, should it be missing
-        resume, leads = resume or launch.was_restarted(), launch.leads()
-        track = track and leads
-        started = RunFolder(out).exists()
-        stored = RunFolder(out).config() if resume and started else None
-        settings = _settings(config, preset, numbers, set_ or [], stored)
-        if threads is not None:
-            import torch
+    with launch.telling(), launch.joined_if_several(device.value, stall_limit, note) as world:
+        with nullcontext() if world is None else world.all_or_none():
+            if track:
+                summary_writer()  # before a large graph is read, should it be missing
+            resume, leads = resume or launch.was_restarted(), launch.leads()
+            track = track and leads
+            goes_on = resume and RunFolder(out).exists()
+            stored = RunFolder(out).config() if goes_on else None
+            settings = _settings(config, preset, numbers, set_ or [], stored)
+            name = source or (None if goes_on else settings.graph)
+            if name is None and not goes_on:
+                raise GoldeError("name the graph to train on: golde train NAME|PATH --out RUN")
+            if threads is not None:
+                import torch
 
-            torch.set_num_threads(threads)
-        if source is not None:
-            graph = read_graph(source, data_dir, columns, valid, test, quiet=not leads)
-        elif resume and started:
-            graph = RunFolder(out).graph()
-        elif settings.graph is not None:
-            graph = read_graph(settings.graph, data_dir, columns, valid, test, quiet=not leads)
+                torch.set_num_threads(threads)
+        reading = data_dir, columns, valid, test
+        run: Callable[..., RunFolder]
+        if world is not None:
+            run = partial(train_sharded, _share(name, out, world, reading), out, settings, world)
+        elif name is not None:
+            run = partial(trained, read_graph(name, *reading), out, settings)
         else:
-            raise GoldeError("name the graph to train on: golde train NAME|PATH --out RUN")
+            run = partial(trained, RunFolder(out).graph(), out, settings)
         try:
             with (
                 watching() as shown,
                 tracking(out, shown) if track else nullcontext(shown) as watch,
                 stopping() as should_stop,
             ):
-                folder = _trained(
-                    graph,
-                    out,
-                    settings,
-                    device=device.value,
-                    resume=resume,
-                    watch=watch,
-                    should_stop=should_stop,
+                folder = run(
+                    device=device.value, resume=resume, watch=watch, should_stop=should_stop
                 )
         except StoppedError as stopped:
             if leads:
                 stop_message(stopped, out, launch.processes())
-            raise typer.Exit(130) from None
-        if leads:
-            say_points([*outcome(folder), ("next", _next_command(folder))])
+            raise typer.Exit(launch.stop_code()) from None
+    if leads:
+        say_points([*outcome(folder), ("next", _next_command(folder))])
 
 
-def _trained(graph: KnowledgeGraph, out: Path, settings: Config, **options: Any) -> RunFolder:
-    """The run, trained by this process or by all that were started with it."""
-    from golde.distributed import launch
-    from golde.training import train
+def _share(
+    name: str | None, out: Path, world: World, reading: tuple[Path | None, str | None, str, str]
+) -> GraphShare:
+    """What this one of several processes has of the graph: of that of the run if there is no name."""
+    from golde.distributed.graph import GraphShare
+    from golde.distributed.reading import load_share
+    from golde.runs import RunFolder
 
-    if not launch.is_one_of_several():
-        return train(graph, out, settings, **options)
-    from golde.distributed.loop import train_sharded
-
-    with launch.joined(options["device"]) as world:
-        return train_sharded(graph, out, settings, world, **options)
+    if name is None:
+        return GraphShare.stored(RunFolder(out), world)
+    data_dir, columns, *sizes = reading
+    with world.all_or_none():
+        valid, test = (options.parse_size(size) for size in sizes)
+    leads = world.rank == 0
+    with bar("reading") if leads else nullcontext(silent) as progress:
+        share = load_share(
+            name,
+            world,
+            data_dir=data_dir,
+            columns=columns,
+            valid=valid,
+            test=test,
+            progress=progress,
+        )
+    if leads:
+        for line in share.notes:
+            note(f"note: {line}")
+    return share
 
 
 def _without_devices(arguments: list[str]) -> list[str]:
@@ -162,14 +194,12 @@ def read_graph(
     columns: str | None = None,
     valid: str = options.HELD_OUT,
     test: str = options.HELD_OUT,
-    *,
-    quiet: bool = False,
 ) -> KnowledgeGraph:
-    """A graph, and on stderr, unless ``quiet``, what was noticed while reading it."""
+    """A graph, and on stderr what was noticed while reading it."""
     held_out = options.parse_size(valid), options.parse_size(test)
     from golde.data.loading import load_graph
 
-    with nullcontext(silent) if quiet else bar("reading") as progress:
+    with bar("reading") as progress:
         graph = load_graph(
             source,
             data_dir=data_dir,
@@ -178,9 +208,8 @@ def read_graph(
             test=held_out[1],
             progress=progress,
         )
-    if not quiet:
-        for line in graph.notes:
-            note(f"note: {line}")
+    for line in graph.notes:
+        note(f"note: {line}")
     return graph
 
 
@@ -256,6 +285,8 @@ def _state(report: Any) -> str:
 @contextmanager
 def stopping() -> Iterator[Callable[[], bool]]:
     """Ctrl-C and a polite kill ask training to stop; a second Ctrl-C does not wait for it."""
+    from golde.distributed.launch import asked_to_stop
+
     asked = False
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -267,7 +298,7 @@ def stopping() -> Iterator[Callable[[], bool]]:
     signals = [getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name)]
     before = [(number, signal.signal(number, ask)) for number in signals]
     try:
-        yield lambda: asked
+        yield lambda: asked or asked_to_stop()
     finally:
         for number, handler in before:
             signal.signal(number, handler)

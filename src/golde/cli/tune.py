@@ -36,6 +36,7 @@ EXAMPLES = """\b
 Example: golde tune facts.tsv --out facts.toml
   golde tune umls --out umls.toml --time 600 --workers 2 --plot umls.png
   golde tune wn18rr --out wn.toml --space paper --set training.steps=20000
+  golde tune umls --out umls.toml --study postgresql://me@db.example/umls
 """
 
 
@@ -65,8 +66,9 @@ def tune(
         str | None,
         typer.Option(
             metavar="FILE.db",
-            help="Where trials are kept, to go on with: a file, or the URL of a database. "
-            "Unset: beside --out.",
+            envvar="GOLDE_STUDY",
+            help="Where trials are kept, to go on with: a file, or the URL of a database, "
+            "postgresql://USER@HOST/NAME. Unset: beside --out.",
         ),
     ] = None,
     space: Annotated[
@@ -135,7 +137,7 @@ def tune(
     if worker:
         raise typer.Exit(_work(there, graph, wanted, device.value, worker))
     command: list[Any] = [sys.executable, "-m", "golde", "tune", graph_name, *reading]
-    command += ["--out", out, "--study", place, "--space", space.value, "--trials", wanted]
+    command += ["--out", out, "--space", space.value, "--trials", wanted]
     command += ["--numbers", numbers] if numbers is not None else []
     command += ["--config", config] if config is not None else []
     command += [word for setting in set_ or [] for word in ("--set", setting)]

@@ -25,7 +25,7 @@ def describe(graph: KnowledgeGraph, threshold: float = 0.5) -> dict[str, Any]:
     are reported inverse when that share of the larger one's facts are there the other way round
     under the smaller one.
     """
-    categories = relation_categories(graph)
+    of_relation = relation_categories(graph)
     per_head, per_tail = _fan_out(graph)
     symmetric, inverse = _mirrored_relations(graph, threshold)
     sizes = {
@@ -41,13 +41,13 @@ def describe(graph: KnowledgeGraph, threshold: float = 0.5) -> dict[str, Any]:
         "duplicates_dropped": graph.duplicates,
         "overlap": {f"{a}-{b}": _overlap(graph, a, b) for a, b in combinations(SPLITS, 2)},
         "unseen_in_train": {s: unseen(graph, graph.split(s)) for s in ("valid", "test")},
-        "categories": {category: categories.count(category) for category in CATEGORIES},
+        "categories": {category: of_relation.count(category) for category in CATEGORIES},
         "symmetric": symmetric,
         "inverse": inverse,
         "per_relation": [
             {
                 "relation": name,
-                "category": categories[i],
+                "category": of_relation[i],
                 "tails_per_head": round(float(per_head[i]), 3),
                 "heads_per_tail": round(float(per_tail[i]), 3),
                 **{split: sizes[split][i] for split in SPLITS},
@@ -60,7 +60,11 @@ def describe(graph: KnowledgeGraph, threshold: float = 0.5) -> dict[str, Any]:
 
 def relation_categories(graph: KnowledgeGraph) -> list[str]:
     """1-1, 1-N, N-1 or N-N for each relation: heads a tail has, then tails a head has, in train."""
-    per_head, per_tail = _fan_out(graph)
+    return categories(*_fan_out(graph))
+
+
+def categories(per_head: NDArray[np.float64], per_tail: NDArray[np.float64]) -> list[str]:
+    """The same from the average tails per head and heads per tail of each relation."""
     side = np.array(["1", "N"])
     heads, tails = side[(per_tail >= _MANY).astype(int)], side[(per_head >= _MANY).astype(int)]
     return [f"{head}-{tail}" for head, tail in zip(heads, tails, strict=True)]
@@ -74,12 +78,15 @@ def _fan_out(graph: KnowledgeGraph) -> tuple[NDArray[np.float64], NDArray[np.flo
 
     def per(end: Ids) -> NDArray[np.float64]:
         pairs = np.unique(end * relations + relation) % relations
-        averages: NDArray[np.float64] = facts / np.maximum(
-            np.bincount(pairs, minlength=relations), 1
-        )
-        return averages
+        return averages(facts, np.bincount(pairs, minlength=relations))
 
     return per(head), per(tail)
+
+
+def averages(facts: Ids, ends: Ids) -> NDArray[np.float64]:
+    """Facts of each relation for one of its ends, of which it has so many; 0 where it has none."""
+    found: NDArray[np.float64] = facts / np.maximum(ends, 1)
+    return found
 
 
 def _overlap(graph: KnowledgeGraph, one: str, other: str) -> int:

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from golde.data.notes import note
+
 Ids = NDArray[np.int64]
 
 
@@ -53,13 +55,37 @@ class NameIndex:
 
 
 @dataclass
+class Tally:
+    """What was overlooked in the lines of a text file, or of a part of it."""
+
+    nodes: int = 0
+    marks: int = 0
+    returns: int = 0
+    blank: int = 0
+
+    def notes(self, name: str) -> list[str]:
+        """The same in words."""
+        return [
+            *note(name, self.nodes, "row", "of nodes skipped"),
+            *note(name, self.marks, "byte-order mark", "skipped"),
+            *note(name, self.returns, "line", "ended in CR LF"),
+            *note(name, self.blank, "blank line", "at the end skipped"),
+        ]
+
+
+@dataclass
 class FileFacts:
-    """What one file holds."""
+    """What one file holds, or a part of it."""
 
     path: Path
     triples: Ids  # (n, 3)
     lines: Ids | None  # (n,) where each fact stands; None where one statement may span several
     notes: list[str]
+    tally: Tally = field(default_factory=Tally)
+    first_names: list[str] = field(default_factory=list)
+    """Of the first fact, if it stands where a header row would."""
+    begin: int = 0
+    """The byte before which ``lines`` are not counted."""
 
 
 def no_facts() -> Ids:

@@ -8,9 +8,10 @@ from pathlib import Path
 from golde.data.columns import Columns
 from golde.data.files import Report, suffix_of
 from golde.data.numbering import FileFacts, NameIndex
+from golde.data.parts import Part
 from golde.data.rdf import line_of, read_rdf
 from golde.data.tables import read_parquet
-from golde.data.text import read_csv, read_tsv
+from golde.data.text import lines_before, lone_first_row, read_csv, read_tsv, read_tsv_part
 from golde.errors import DataError
 
 Reader = Callable[[Path, Columns | None, NameIndex, Report], FileFacts]
@@ -30,17 +31,44 @@ _BREAKS = frozenset("\t\n\r")
 
 def read_facts(path: Path, columns: Columns | None, index: NameIndex, report: Report) -> FileFacts:
     """The facts of one file, their names numbered by ``index``."""
+    reader = _reader(path)
+    known = len(index.entities), len(index.relations)
+    facts = reader(path, columns, index, report)
+    if not len(facts.triples):
+        raise no_facts_in(path)
+    _check_names(facts, index, *known)
+    facts.notes += facts.tally.notes(path.name)
+    facts.notes += lone_first_row(facts, *known)
+    return facts
+
+
+def read_part(part: Part, columns: Columns | None, index: NameIndex, report: Report) -> FileFacts:
+    """The facts of a part of a file, if there are any.
+
+    Notes that depend on the other parts are left to who has all of them.
+    """
+    path, known = part.path, (len(index.entities), len(index.relations))
+    if part.rows is None:
+        facts = _reader(path)(path, columns, index, report)
+    elif suffix_of(path) == ".parquet":
+        facts = read_parquet(path, columns, index, report, part.rows)
+    else:
+        facts = read_tsv_part(path, columns, index, report, part.rows)
+    _check_names(facts, index, *known)
+    return facts
+
+
+def _reader(path: Path) -> Reader:
     if path.is_dir():
         raise DataError(path, "is a folder where a file should be", fix="put the file in its place")
     reader = READERS.get(suffix_of(path))
     if reader is None:
         raise DataError(path, "unknown kind of file", fix=f"use one of {', '.join(READERS)}")
-    known = len(index.entities), len(index.relations)
-    facts = reader(path, columns, index, report)
-    if not len(facts.triples):
-        raise DataError(path, "holds no facts", line=1, fix="one fact a line: head, relation, tail")
-    _check_names(facts, index, *known)
-    return facts
+    return reader
+
+
+def no_facts_in(path: Path) -> DataError:
+    return DataError(path, "holds no facts", line=1, fix="one fact a line: head, relation, tail")
 
 
 def fact_error(facts: FileFacts, row: int, index: NameIndex, problem: str, fix: str) -> DataError:
@@ -49,7 +77,10 @@ def fact_error(facts: FileFacts, row: int, index: NameIndex, problem: str, fix: 
     head, relation, tail = facts.triples[row]
     text = ", ".join((entities[head], relations[relation], entities[tail]))
     where = facts.lines
-    line = line_of(facts.path, relations[relation]) if where is None else int(where[row])
+    if where is None:
+        line = line_of(facts.path, relations[relation])
+    else:
+        line = int(where[row]) + (lines_before(facts.path, facts.begin) if facts.begin else 0)
     return DataError(facts.path, problem, line=line, text=text, fix=fix)
 
 

@@ -21,7 +21,6 @@ def split_facts(
     so; counts are an error. A fraction that comes to nothing has a note as well.
     """
     total = len(triples)
-    wanted = {"valid": _size("valid", valid, total), "test": _size("test", test, total)}
     order = np.random.default_rng(seed).permutation(total)
     order = order[np.argsort(~_irreplaceable(triples)[order], kind="stable")]
     shuffled = triples[order]
@@ -30,22 +29,7 @@ def split_facts(
     stays[np.unique(shuffled[:, 1], return_index=True)[1]] = True
     free = order[~stays]
 
-    notes, asked = [], sum(wanted.values())
-    if asked > len(free):
-        found = f"{len(free)} of {total} facts can be held out with every name left in train"
-        if any(size and isinstance(size, int) for size in (valid, test)):
-            raise GoldeError(f"only {found}; {asked} are asked for (valid={valid}, test={test})")
-        wanted["valid"] = wanted["valid"] * len(free) // asked
-        wanted["test"] = len(free) - wanted["valid"]
-        notes.append(f"only {found}, not the {asked} asked for")
-    elif none := [
-        split for split, size in (("valid", valid), ("test", test)) if size and not wanted[split]
-    ]:
-        notes.append(
-            f"{total} facts are too few for the fractions held out, so {' and '.join(none)} "
-            f"{'is' if len(none) == 1 else 'are'} empty"
-        )
-
+    wanted, notes = sizes_held_out(total, len(free), valid=valid, test=test)
     cut = np.cumsum(list(wanted.values()))
     held = dict(zip(wanted, np.split(free[: cut[-1]], cut[:-1]), strict=True))
     train = np.ones(total, dtype=bool)
@@ -54,6 +38,29 @@ def split_facts(
         "train": triples[train],
         **{s: triples[np.sort(rows)] for s, rows in held.items()},
     }, notes
+
+
+def sizes_held_out(
+    total: int, free: int, *, valid: float | int, test: float | int
+) -> tuple[dict[str, int], list[str]]:
+    """How many of ``total`` facts, ``free`` of which may go, become valid and test, and notes about it."""
+    wanted = {"valid": _size("valid", valid, total), "test": _size("test", test, total)}
+    notes, asked = [], sum(wanted.values())
+    if asked > free:
+        found = f"{free} of {total} facts can be held out with every name left in train"
+        if any(size and isinstance(size, int) for size in (valid, test)):
+            raise GoldeError(f"only {found}; {asked} are asked for (valid={valid}, test={test})")
+        wanted["valid"] = wanted["valid"] * free // asked
+        wanted["test"] = free - wanted["valid"]
+        notes.append(f"only {found}, not the {asked} asked for")
+    elif none := [
+        split for split, size in (("valid", valid), ("test", test)) if size and not wanted[split]
+    ]:
+        notes.append(
+            f"{total} facts are too few for the fractions held out, so {' and '.join(none)} "
+            f"{'is' if len(none) == 1 else 'are'} empty"
+        )
+    return wanted, notes
 
 
 def _irreplaceable(triples: Ids) -> NDArray[np.bool_]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +18,53 @@ _ROWS = 1 << 16
 
 
 def read_parquet(
-    path: Path, columns: Columns | None, index: NameIndex, report: Report
+    path: Path,
+    columns: Columns | None,
+    index: NameIndex,
+    report: Report,
+    groups: range | None = None,
 ) -> FileFacts:
-    """Facts from a Parquet file; without ``columns``, by well-known column names or in order."""
+    """Facts from a Parquet file; without ``columns``, by well-known column names or in order.
+
+    Of ``groups`` of rows, if they are given, and else of all.
+    """
+    triples, before = [no_facts()], 0
+    with _opened(path) as file:
+        schema = file.schema_arrow
+        wanted = chosen_columns(path, schema, _order(path, schema.names, columns))
+        chosen = range(file.num_row_groups) if groups is None else groups
+        before = sum(file.metadata.row_group(i).num_rows for i in range(chosen.start))
+        for batch in file.iter_batches(_ROWS, row_groups=list(chosen), columns=wanted):
+            row = before + sum(map(len, triples)) + 1
+            cells = [_names(path, row, batch.column(name)) for name in wanted]
+            triples.append(index.number(*cells))
+    report(path.stat().st_size)
+    facts = np.concatenate(triples)
+    return FileFacts(path, facts, before + np.arange(1, len(facts) + 1), [])
+
+
+def row_groups(path: Path) -> int:
+    """How many groups of rows a Parquet file has."""
+    with _opened(path) as file:
+        return int(file.num_row_groups)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A Parquet file; whatever goes wrong inside is told as a ``DataError``."""
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
         raise MissingExtraError(f"reading {path.name}", "tables") from None
-
-    triples = [no_facts()]
     try:
         with parquet.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            wanted = chosen_columns(path, schema, _order(path, schema.names, columns))
-            for batch in file.iter_batches(_ROWS, columns=wanted):
-                row = sum(map(len, triples)) + 1
-                cells = [_names(path, row, batch.column(name)) for name in wanted]
-                triples.append(index.number(*cells))
+            yield file
     except OSError as error:
         raise read_error(path, error) from error
     except pyarrow.ArrowException as error:
         fix = "copy or write it again"
         raise DataError(path, f"is not readable as Parquet ({error})", fix=fix) from error
-    report(path.stat().st_size)
-    facts = np.concatenate(triples)
-    return FileFacts(path, facts, np.arange(1, len(facts) + 1), [])
 
 
 def _order(path: Path, names: list[str], columns: Columns | None) -> tuple[int, ...]:

@@ -8,21 +8,23 @@ of the graph, never every name of every line.
 from __future__ import annotations
 
 import csv
+import io
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 
 from golde.data.columns import Columns, Layout, announced, header_order, wrong_width
 from golde.data.files import READ_ERRORS, Report, line_text, opened, read_error
-from golde.data.notes import note
-from golde.data.numbering import FileFacts, Ids, NameIndex, no_facts
+from golde.data.numbering import FileFacts, Ids, NameIndex, Tally, no_facts
 from golde.errors import DataError
 
 _BLOCK = 1 << 22  # bytes
+_MARK = b"\xef\xbb\xbf"  # of the byte order
 _ROWS = 1 << 11  # at a time: the more lists are alive, the longer the garbage collector looks
 
 Batch = tuple[Ids, list[str], Callable[[int], list[Sequence[str]]]]
@@ -35,6 +37,52 @@ def read_tsv(path: Path, columns: Columns | None, index: NameIndex, report: Repo
     return _read(text, _tab_batches(text), columns, index)
 
 
+def read_tsv_part(
+    path: Path, columns: Columns | None, index: NameIndex, report: Report, part: range
+) -> FileFacts:
+    """The same from the lines of a plain file that begin at some of its bytes, counted from there."""
+    text = _Text(path, report, part=part)
+    batches = _tab_batches(text)
+    with _further_down(path, part.start):
+        first = list(islice(batches, 1))
+    layout = _layout_of_file(text, columns) if part.start and first else None
+    with _further_down(path, part.start):
+        facts = _read(text, chain(first, batches), columns, index, layout)
+    facts.begin = part.start
+    return facts
+
+
+@contextmanager
+def _further_down(path: Path, begin: int) -> Iterator[None]:
+    """Errors about lines that are counted from a byte on tell where they are in the file."""
+    try:
+        yield
+    except DataError as error:
+        if error.line is None or not begin:
+            raise
+        line = error.line + lines_before(path, begin)
+        told = DataError(path, error.problem, line=line, text=error.text, fix=error.fix)
+        raise told from error.__cause__
+
+
+def _layout_of_file(text: _Text, columns: Columns | None) -> Layout:
+    """As the first line of the file announces it."""
+    with opened(text.path) as stream:
+        line = stream.readline().removeprefix(_MARK).rstrip(b"\r\n")
+    return Layout.of(text.path, 1, text.decoded(line, 1).split("\t"), columns)
+
+
+def lines_before(path: Path, begin: int) -> int:
+    """How many lines of a plain file begin before a byte."""
+    with opened(path) as stream:
+        left, lines, last = begin, 0, b"\n"
+        while left and (block := stream.read(min(left, _BLOCK))):
+            left -= len(block)
+            lines += block.count(b"\n")
+            last = block[-1:]
+    return lines + (last != b"\n")
+
+
 def read_csv(path: Path, columns: Columns | None, index: NameIndex, report: Report) -> FileFacts:
     """Facts from a file with a comma between names."""
     text = _Text(path, report, notes_returns=False)  # RFC 4180 wants them
@@ -42,11 +90,15 @@ def read_csv(path: Path, columns: Columns | None, index: NameIndex, report: Repo
 
 
 def _read(
-    text: _Text, batches: Iterator[Batch], columns: Columns | None, index: NameIndex
+    text: _Text,
+    batches: Iterator[Batch],
+    columns: Columns | None,
+    index: NameIndex,
+    layout: Layout | None = None,
 ) -> FileFacts:
-    path, layout, notes, nodes, names_of_first = text.path, None, [], 0, list[str]()
+    """All facts of a text; without a ``layout`` its first row says where they are."""
+    path, notes, nodes, names_of_first = text.path, list[str](), 0, list[str]()
     triples, lines = [no_facts()], [np.empty(0, dtype=np.int64)]
-    known = len(index.entities), len(index.relations)
     for numbers, first, cells in batches:
         skipped = 0
         if layout is None:
@@ -65,28 +117,34 @@ def _read(
             names, numbers = [[column[i] for i in filled] for column in names], numbers[filled]
         triples.append(index.number(*names))
         lines.append(numbers)
-    notes += note(path.name, nodes, "row", "of nodes skipped")
-    facts = FileFacts(path, np.concatenate(triples), np.concatenate(lines), notes + text.notes())
-    if names_of_first and _stands_alone(facts.triples, *known):
-        words = f"line 1 holds names that occur nowhere else ({', '.join(names_of_first)})"
-        facts.notes.append(f"{path.name}: {words}; {header_hint(names_of_first)}")
-    return facts
+    tally = text.tally(nodes)
+    facts = np.concatenate(triples), np.concatenate(lines)
+    return FileFacts(path, *facts, notes, tally, names_of_first)
 
 
-def _stands_alone(triples: Ids, entities: int, relations: int) -> bool:
-    """Whether the first of several facts (n, 3) has three new names, and no other has one of them.
+def lone_first_row(facts: FileFacts, entities: int, relations: int) -> list[str]:
+    """A note if the first of several facts has three new names, and no other has one of them.
 
     So many ``entities`` and ``relations`` were known before the file was read.
     """
-    (head, relation, tail), others = triples[0], triples[1:]
+    if not facts.first_names:
+        return []
+    (head, relation, tail), others = facts.triples[0], facts.triples[1:]
     ends = others[:, [0, 2]]
-    return bool(
+    alone = (
         len(others)
         and min(head, tail) >= entities
         and relation >= relations
         and not (others[:, 1] == relation).any()
         and not ((ends == head) | (ends == tail)).any()
     )
+    return [lone_row_note(facts.path, facts.first_names)] if alone else []
+
+
+def lone_row_note(path: Path, names: Sequence[str]) -> str:
+    """What is said of a first row whose names occur nowhere else."""
+    words = f"line 1 holds names that occur nowhere else ({', '.join(names)})"
+    return f"{path.name}: {words}; {header_hint(names)}"
 
 
 def header_hint(names: Sequence[str]) -> str:
@@ -155,28 +213,34 @@ def _columns(
 class _Text:
     """The lines of a text file; what can be overlooked in them is counted.
 
-    Unless ``notes_returns``, CR LF at the end of a line is as usual as LF.
+    Unless ``notes_returns``, CR LF at the end of a line is as usual as LF. Of a ``part`` they are the lines
+    that begin at these bytes, and the first of them counts as line 1.
     """
 
-    def __init__(self, path: Path, report: Report, *, notes_returns: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        report: Report,
+        *,
+        notes_returns: bool = True,
+        part: range | None = None,
+    ) -> None:
         self.path = path
         self._notes_returns = notes_returns
         self._report = report
+        self._part = part
         self._marks = self._returns = self._blank = 0
 
-    def notes(self) -> list[str]:
-        name = self.path.name
-        return [
-            *note(name, self._marks, "byte-order mark", "skipped"),
-            *note(name, self._returns * self._notes_returns, "line", "ended in CR LF"),
-            *note(name, self._blank, "blank line", "at the end skipped"),
-        ]
+    def tally(self, nodes: int) -> Tally:
+        """What was overlooked, rows of nodes among it."""
+        return Tally(nodes, self._marks, self._returns * self._notes_returns, self._blank)
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """The number of a line, and that line with many that follow, less the last line end."""
         line = 1
         for block in self._pieces():
-            if line == 1 and block.startswith(b"\xef\xbb\xbf"):
+            begins = line == 1 and (self._part is None or self._part.start == 0)
+            if begins and block.startswith(_MARK):
                 self._marks, block = 1, block[3:]
             self._returns += (returns := block.count(b"\r\n"))
             if returns:
@@ -206,15 +270,30 @@ class _Text:
         """The file in small parts, so that a damaged archive is reported where it breaks off."""
         line = 1
         with opened(self.path, self._report) as stream:
-            while True:
+            left = self._seek(stream)
+            part = b"\n"
+            while left is None or left > 0:
                 try:
-                    part = stream.read1(_BLOCK)
+                    part = stream.read1(_BLOCK if left is None else min(_BLOCK, left))
                 except READ_ERRORS as error:
                     raise read_error(self.path, error, line) from error
                 if not part:
                     return
                 line += part.count(b"\n")
                 yield part
+                if left is not None:
+                    left -= len(part)
+            if not part.endswith(b"\n"):  # the last line begins in the part, and ends outside
+                yield stream.readline()
+
+    def _seek(self, stream: io.BufferedIOBase) -> int | None:
+        """Go to where the first line of the part begins; how many bytes of the part are left from there."""
+        if self._part is None:
+            return None
+        if self._part.start:
+            stream.seek(self._part.start - 1)
+            stream.readline()  # up to the end of the line that began before
+        return max(0, self._part.stop - stream.tell())
 
     def decoded(self, block: bytes, line: int) -> str:
         """Lines as text, the first of them having the given number."""

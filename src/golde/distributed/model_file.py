@@ -6,21 +6,16 @@ portion of the table. The layout is that of safetensors: the length of a header,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import BinaryIO
 
 import torch
 from torch import Tensor
 
+from golde.distributed.streaming import PORTION, Take, header, written_by_first
 from golde.distributed.update import OWNED
 from golde.distributed.world import World
 from golde.models import Model
 from golde.runs import RunFolder
-from golde.runs.atomic import replacing
-
-PORTION = 1 << 24
-"""Bytes that are sent at once."""
 
 _TYPES = {torch.float32: "F32", torch.float64: "F64"}
 
@@ -28,14 +23,14 @@ _TYPES = {torch.float32: "F32", torch.float64: "F64"}
 def write_model(folder: RunFolder, model: Model, entities: int, world: World) -> None:
     """Write ``model.safetensors``; every process gives its rows."""
     tensors = {name: tensor.detach() for name, tensor in sorted(model.state_dict().items())}
-    if world.rank:
-        for _ in _portions(tensors, entities, world):
-            pass
-        return
-    with replacing(folder.path / "model.safetensors") as new, new.open("wb") as file:
-        _write_header(file, tensors, entities)
+
+    def write(take: Take) -> None:
+        take(header({name: _written_as(name, t, entities) for name, t in tensors.items()}))
         for portion in _portions(tensors, entities, world):
-            file.write(portion.cpu().numpy().tobytes())
+            if world.rank == 0:
+                take(portion.cpu().numpy().tobytes())
+
+    written_by_first(folder.path / "model.safetensors", world, write)
 
 
 def _portions(tensors: dict[str, Tensor], entities: int, world: World) -> Iterator[Tensor]:
@@ -57,18 +52,7 @@ def _portions(tensors: dict[str, Tensor], entities: int, world: World) -> Iterat
             yield world.add_up(portion)
 
 
-def _write_header(file: BinaryIO, tensors: dict[str, Tensor], entities: int) -> None:
-    header: dict[str, object] = {"__metadata__": {"json": "{}"}}
-    at = 0
-    for name, tensor in tensors.items():
-        shape = [entities, *tensor.shape[1:]] if name in OWNED else list(tensor.shape)
-        size = tensor.element_size() * torch.Size(shape).numel()
-        header[name] = {
-            "dtype": _TYPES[tensor.dtype],
-            "shape": shape,
-            "data_offsets": [at, at + size],
-        }
-        at += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    file.write(len(text).to_bytes(8, "little") + text)
+def _written_as(name: str, tensor: Tensor, entities: int) -> tuple[str, list[int], int]:
+    """Type, shape and bytes of a parameter in the file."""
+    shape = [entities, *tensor.shape[1:]] if name in OWNED else list(tensor.shape)
+    return _TYPES[tensor.dtype], shape, tensor.element_size() * torch.Size(shape).numel()

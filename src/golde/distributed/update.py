@@ -49,6 +49,7 @@ class ShardedUpdate:
 
     def __call__(self, step: int, rate: float) -> Outcome:
         """Make step ``step`` at the given learning rate."""
+        self.world.step = step + 1
         for adam in self._adams:
             adam.advance(rate)
         self.model.zero_grad()

@@ -154,6 +154,20 @@ def figures_of(
     others: Mapping[str, Ranks] = MappingProxyType({}),
 ) -> Evaluation:
     """The figures that ranks of both sides give, beside those of ``others`` ranked under one protocol."""
+    named = graph.relations.names, relation_categories(graph)
+    return figures_by_relation(ranks, *named, protocol, hits=hits, others=others)
+
+
+def figures_by_relation(
+    ranks: Ranks,
+    relations: Sequence[str],
+    of_relation: Sequence[str],
+    protocol: Protocol,
+    *,
+    hits: Sequence[int] = HITS,
+    others: Mapping[str, Ranks] = MappingProxyType({}),
+) -> Evaluation:
+    """The same, given the name and the category of each relation."""
     tied = bool(ranks.ties.any())
     metrics = _sides(ranks, ranks.realistic, hits)
     if protocol.resamples:
@@ -164,8 +178,10 @@ def figures_of(
         protocol,
         ranks,
         metrics,
-        relations=_groups(ranks, torch.arange(len(graph.relations)), graph.relations.names, hits),
-        categories=_groups(ranks, _category(graph), CATEGORIES, hits),
+        relations=_groups(ranks, torch.arange(len(relations)), relations, hits),
+        categories=_groups(
+            ranks, torch.tensor([*map(CATEGORIES.index, of_relation)]), CATEGORIES, hits
+        ),
         optimistic=_sides(ranks, ranks.optimistic, hits) if tied else None,
         pessimistic=_sides(ranks, ranks.pessimistic, hits) if tied else None,
         baselines={name: _sides(one, one.realistic, hits) for name, one in others.items()},
@@ -217,12 +233,15 @@ def _groups(
     }
 
 
-def _category(graph: KnowledgeGraph) -> Tensor:
-    return torch.tensor([CATEGORIES.index(name) for name in relation_categories(graph)])
-
-
 def in_words(graph: KnowledgeGraph, entity: int, direction: int, candidate: int) -> tuple[str, str]:
-    name, relations = graph.entities[entity], len(graph.relations)
-    relation = graph.relations[direction % relations]
-    query = f"({name}, {relation}, ?)" if direction < relations else f"(?, {relation}, {name})"
-    return f"the query {query}", repr(graph.entities[candidate])
+    return named_query(graph.entities, graph.relations, entity, direction, candidate)
+
+
+def named_query(
+    entities: Sequence[str], relations: Sequence[str], entity: int, direction: int, candidate: int
+) -> tuple[str, str]:
+    """A query and one of its candidates, as an error tells them."""
+    name, relation = entities[entity], relations[direction % len(relations)]
+    asks_tail = direction < len(relations)
+    query = f"({name}, {relation}, ?)" if asks_tail else f"(?, {relation}, {name})"
+    return f"the query {query}", repr(entities[candidate])

@@ -96,9 +96,14 @@ def present(
 
 
 def gather(table: Tensor, index: Tensor | None) -> Tensor:
-    """``table[index]``, or all of it; the gradient adds up in a fixed order on a CPU, else as is quickest."""
+    """``table[index]``, or all of it; the gradient adds up in a fixed order on a CPU, else as is quickest.
+
+    Rows come out where the index is, also of a table that lies elsewhere.
+    """
     if index is None:
         return table
+    if index.device != table.device:
+        return gather(table, index.to(table.device)).to(index.device)
     flat = table.flatten(1)
     rows: Tensor = (
         embedding(index, flat) if index.device.type == "cpu" else flat.index_select(0, index)

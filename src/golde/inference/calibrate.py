@@ -151,7 +151,7 @@ def _scores(
     """Scores of claims as answers to queries for tails and, where those are others, for heads."""
     ways = ("forward", "backward") if model.config.reciprocal else ("forward",)
     queries = torch.stack(both_sides(triples, len(graph.relations)))[:, : len(ways) * len(triples)]
-    device, parts, done = model.entity.device, [], 0
+    device, parts, done = model.device, [], 0
     for part in queries.split(_PAIRS_AT_ONCE, dim=1):
         parts.append(model.score_pairs(*part.to(device)).double().cpu())
         done += part.shape[1]

@@ -152,7 +152,7 @@ class _Search:
         self, model: Model, graph: KnowledgeGraph, relation: int, top: int, least: Tensor | None
     ) -> None:
         self.model, self.graph, self.relation, self.top = model, graph, relation, top
-        self.device = model.entity.device
+        self.device = model.device
         self.least = None if least is None else least.view(1, 1).to(self.device)
         self.scores = torch.empty(0, dtype=model.entity.dtype, device=self.device)
         self.pairs = torch.empty(0, 2, dtype=torch.int64, device=self.device)

@@ -159,7 +159,7 @@ def _scores(
     progress: Progress,
 ) -> Tensor:
     """The score of each end (n,) for the start in each row (n,), on the CPU, in bounded memory."""
-    device, scores = model.entity.device, torch.empty(len(ends), dtype=model.entity.dtype)
+    device, scores = model.device, torch.empty(len(ends), dtype=model.entity.dtype)
     path = torch.tensor([directions], device=device)
     at_once = max(1, SCORES_AT_ONCE // (model.entities * (beam or 1)))
     for first in range(0, len(starts), at_once):

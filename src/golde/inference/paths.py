@@ -17,6 +17,7 @@ from torch import Tensor
 
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
+from golde.geometry import gather
 from golde.inference.predict import KNOWN, checked_top
 from golde.inference.search import diverged, non_finite, top_k
 from golde.models import Model
@@ -58,7 +59,7 @@ def reversed_path(directions: Sequence[int], relations: int) -> list[int]:
 
 def composed_scores(model: Model, entity: Tensor, directions: Tensor) -> Tensor:
     """Scores of all entities by composed maps, (B, E); queries are entity (B,) and directions (B, L)."""
-    rows = model.entity[entity]
+    rows = gather(model.entity, entity)
     for direction in directions[:, :-1].unbind(1):
         rows = model.transport(rows, direction)
     return model.score_points(rows, directions[:, -1])
@@ -116,7 +117,7 @@ def answer_path(
         raise GoldeError(f"beam is {beam}; keep at least 1 entity after a hop")
     if not directions:
         raise GoldeError("the path is empty; name one relation or more")
-    top, device, entities = checked_top(top), model.entity.device, graph.entities
+    top, device, entities = checked_top(top), model.device, graph.entities
     first = entities.id(start)
     asked = torch.tensor([first], device=device), torch.tensor([directions], device=device)
     via = None

@@ -50,7 +50,7 @@ class Predictor:
         if self.candidates == set():
             raise GoldeError("the list of candidates is empty; name at least one, or leave it out")
         nothing = KnownFacts(graph.train[:0], len(graph.entities), len(graph.relations))
-        self.excluded = (graph.known() if known == "drop" else nothing).to(model.entity.device)
+        self.excluded = (graph.known() if known == "drop" else nothing).to(model.device)
         self.scorer = model.scorer()
         self.searcher: SearchingScorer | None = None
         if candidates is None and isinstance(self.scorer, SearchingScorer):
@@ -96,7 +96,7 @@ class Predictor:
         head, relation, tail = ids.unbind(1)
         entity = torch.where(head < 0, tail, head)
         direction = relation + (head < 0) * len(graph.relations)
-        asked = entity.to(self.model.entity.device), direction.to(self.model.entity.device)
+        asked = entity.to(self.model.device), direction.to(self.model.device)
         best = self._searched(*asked)
         if best is None:
             best = self._best_of_blocks(queries, *asked)
@@ -118,7 +118,8 @@ class Predictor:
         names = self.graph.entities
         pool = self._pool(names).to(entity.device)
         row, answer = self.excluded.answers(entity, direction)
-        best = self.model.entity.new_empty(len(entity), 0), entity.new_empty(len(entity), 0)
+        values = torch.empty(len(entity), 0, dtype=self.model.entity.dtype, device=entity.device)
+        best = values, entity.new_empty(len(entity), 0)
         for part in pool.split(block_shape(len(entity), len(pool))[1]):
             scores = self._scores(entity, direction, part)
             if (at := non_finite(scores)) is not None:
@@ -180,7 +181,7 @@ def query_ids(graph: KnowledgeGraph, query: Query) -> tuple[int, int, int]:
 @torch.no_grad()
 def score_triples(model: Model, triples: Tensor) -> Tensor:
     """Forward scores of any number of facts (n, 3), on the CPU, in bounded memory."""
-    device = model.entity.device
+    device = model.device
     parts = [model.score_triples(part.to(device)).cpu() for part in triples.split(_PAIRS_AT_ONCE)]
     return torch.cat(parts)
 

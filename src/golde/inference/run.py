@@ -74,7 +74,7 @@ class Run:
             hits=hits,
             baselines=baselines,
             bootstrap=bootstrap,
-            device=self.model.entity.device,
+            device=self.model.device,
             progress=progress,
         )
         if store:
@@ -87,7 +87,7 @@ class Run:
         Those under the self-filter get a key of their own, so that they never stand where those of
         the standard protocol are expected.
         """
-        machine = environment(self.model.entity.device)
+        machine = environment(self.model.device)
         self.folder.save_metrics(found.protocol.key, {**found.as_dict(), "environment": machine})
         self.store_ranks(found)
         refresh_card(self.folder)

@@ -20,6 +20,9 @@ Side = Any
 DRAWN_AT_ONCE = 1 << 22
 """Numbers of the start that are drawn in one go."""
 
+BLOCK_NUMBERS = 1 << 24
+"""Numbers of a table in host memory that are scored at a time."""
+
 
 class Model(nn.Module, ABC):
     """A table of entities, biases, and a score of every fact.
@@ -85,6 +88,15 @@ class Model(nn.Module, ABC):
     def entities(self) -> int:
         return self.entity.shape[0]
 
+    @property
+    def device(self) -> torch.device:
+        """Where scores are worked out; the entity table may lie in host memory all the same."""
+        return next(p.device for name, p in self.named_parameters() if name != "entity")
+
+    def block(self, start: int, stop: int) -> Tensor:
+        """Rows ``start..stop`` of the entity table, where scores are worked out."""
+        return self.entity[start:stop].to(self.device)
+
     @classmethod
     def margin_of(cls, config: ModelConfig) -> float:
         """The margin γ that the loss adds to scores."""
@@ -109,15 +121,19 @@ class Model(nn.Module, ABC):
 
     def score(self, entity: Tensor, direction: Tensor, candidates: Tensor | None = None) -> Tensor:
         """Scores of every candidate (all entities when none are given) for every query, (B, N)."""
-        rows = self.entity if candidates is None else gather(self.entity, candidates)
-        return self._score_against(entity, direction, candidates, self.candidates(rows))
+        queries = self.queries(gather(self.entity, entity), direction)
+        if candidates is None:
+            scores = self._score_every(queries)
+        else:
+            scores = self._score_all(queries, self.candidates(gather(self.entity, candidates)))
+        return self._with_biases_of(scores, entity, direction, candidates)
 
     def score_points(self, rows: Tensor, direction: Tensor) -> Tensor:
         """Scores of all entities for queries about points (B, numbers) that need not be entities, (B, E).
 
         A point has no bias as a query; that of each answer counts.
         """
-        scores = self._score_all(self.queries(rows, direction), self.candidates(self.entity))
+        scores = self._score_every(self.queries(rows, direction))
         if not self.config.bias:
             return scores
         if self.config.reciprocal:
@@ -136,9 +152,11 @@ class Model(nn.Module, ABC):
         def score(entity: Tensor, direction: Tensor, start: int, stop: int) -> Tensor:
             if (start, stop) not in kept:
                 kept.clear()
-                kept[start, stop] = self.candidates(self.entity[start:stop])
+                kept[start, stop] = self.candidates(self.block(start, stop))
             candidates = torch.arange(start, stop, device=entity.device)
-            return self._score_against(entity, direction, candidates, kept[start, stop])
+            queries = self.queries(gather(self.entity, entity), direction)
+            scores = self._score_all(queries, kept[start, stop])
+            return self._with_biases_of(scores, entity, direction, candidates)
 
         return score
 
@@ -233,10 +251,18 @@ class Model(nn.Module, ABC):
         loops = self._score_own(queries, self.candidates(heads)) if own else None
         return positive, loops, self._score_all(queries, self.candidates(candidates))
 
-    def _score_against(
-        self, entity: Tensor, direction: Tensor, candidates: Tensor | None, side: Side
+    def _score_every(self, queries: Side) -> Tensor:
+        """Every query with every entity, (B, E), without biases; of a table elsewhere block by block."""
+        if self.entity.device == self.device:
+            return self._score_all(queries, self.candidates(self.entity))
+        few = max(1, BLOCK_NUMBERS // self.entity.shape[1])
+        blocks = (self.block(at, at + few) for at in range(0, self.entities, few))
+        return torch.cat([self._score_all(queries, self.candidates(one)) for one in blocks], 1)
+
+    def _with_biases_of(
+        self, scores: Tensor, entity: Tensor, direction: Tensor, candidates: Tensor | None
     ) -> Tensor:
-        scores = self._score_all(self.queries(gather(self.entity, entity), direction), side)
+        """Scores (B, N) of queries and candidates, all entities when none are given, with their biases."""
         if self.config.bias:
             if candidates is None:
                 candidates = torch.arange(self.entities, device=entity.device)
@@ -308,7 +334,6 @@ def uniform_rows(
     ):
         for at in range(begin, end, few):
             stop = min(at + few, end)
-            part = torch.empty(stop - at, numbers).uniform_(-scale, scale, generator=generator)
-            if kept:
-                found[at - begin : stop - begin] = part
+            part = found[at - begin : stop - begin] if kept else torch.empty(stop - at, numbers)
+            part.uniform_(-scale, scale, generator=generator)
     return found

@@ -120,7 +120,7 @@ class GoldE(Model):
         """
         score = super().scorer()
         table, finishes = self.entity, [group.finish for group in self.geometries]
-        if not all(supports(f, table.dtype, table.device) for f in finishes):
+        if not all(supports(f, table.dtype, self.device) for f in finishes):
             return score
         from golde.kernels.triton.ranks import MOST_GROUPS, FusedScorer
 
@@ -135,7 +135,7 @@ class GoldE(Model):
         """The entity table, biases, and the maps of all relations with their constraints applied."""
         found = {name: p.detach() for name, p in self.named_parameters(recurse=False)}
         directions = torch.arange(
-            self.relations * (2 if self.config.reciprocal else 1), device=self.entity.device
+            self.relations * (2 if self.config.reciprocal else 1), device=self.device
         )
         for i, group in enumerate(self.geometries):
             maps = group.maps(directions)
@@ -175,7 +175,7 @@ class GoldE(Model):
 
     def _total(self, distance: Distance, queries: list[Core], candidates: list[Core]) -> Tensor:
         """``−Σ w d^l`` over the groups, without biases."""
-        total = torch.zeros((), dtype=self.entity.dtype, device=self.entity.device)
+        total = torch.zeros((), dtype=self.entity.dtype, device=self.device)
         for group, weight, q, c in zip(
             self.geometries, self.weights, queries, candidates, strict=True
         ):

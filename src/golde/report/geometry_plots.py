@@ -14,6 +14,7 @@ from golde.analysis.coordinates import in_disk, principal_axes, share_kept
 from golde.analysis.relation_geometry import RelationGeometry
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
+from golde.geometry import gather
 from golde.models import GoldE
 from golde.report.drawing import BLUE, FAINT, INK, ORANGE, SOFT, bare, save, short, style
 
@@ -69,9 +70,9 @@ def disk(model: GoldE, graph: KnowledgeGraph, relation: int) -> Disk | None:
     if not len(facts):
         return None
     drawn = torch.randperm(len(facts), generator=torch.Generator().manual_seed(0))[:FACTS]
-    head, direction, tail = facts[drawn].to(model.entity.device).unbind(1)
-    arrived = model.transport(model.entity[head], direction)
-    points = torch.cat((arrived, model.entity[tail])).double().cpu()  # (2n, numbers)
+    head, direction, tail = facts[drawn].to(model.device).unbind(1)
+    arrived = model.transport(gather(model.entity, head), direction)
+    points = torch.cat((arrived, gather(model.entity, tail))).double().cpu()  # (2n, numbers)
     best: tuple[float, str, float, Tensor] | None = None
     start = 0
     for group, term in zip(model.geometries, model.signature, strict=True):

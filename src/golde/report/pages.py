@@ -9,8 +9,10 @@ from pathlib import Path
 
 from golde.errors import GoldeError
 from golde.report.benchmarks import IN_README, SECTIONS, section
+from golde.report.large_tables import write_large_tables_plot
 from golde.report.paper import Evidence
 from golde.report.plots import write_plots
+from golde.report.scaling_plot import write_scaling_plot
 from golde.report.step_plots import write_step_plots
 from golde.report.tables import reproduced_section
 from golde.report.variations import variation_sections
@@ -85,6 +87,8 @@ def write_pages(root: Path, results: Path) -> list[Path]:
     assets = root / "docs" / "assets"
     pictures = write_plots(Evidence(results, root / "configs"), assets)
     pictures += write_step_plots(results, assets)
+    pictures += write_large_tables_plot(results, assets)
+    pictures += write_scaling_plot(results, assets)
     for path, text in pages.items():
         write_text(path, text)
     return [*pages, *pictures]

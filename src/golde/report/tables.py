@@ -122,3 +122,17 @@ def mean_or_not_run(values: Sequence[float], name: str) -> str:
 def published(block: dict[str, Any], name: str) -> str:
     """A published figure, or a dash where the paper has none."""
     return figure(name, block[name]) if name in block else "–"
+
+
+def provenance(found: dict[str, Any]) -> str:
+    """The CPU, versions and commit of a benchmark, in words."""
+    machine, versions = found["machine"], found["versions"]
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores; Python {versions['python']}, "
+        f"torch {versions['torch']}; commit `{found['commit'][:10]}`"
+    )
+
+
+def sources(results: list[dict[str, Any]]) -> str:
+    """Where results that were found apart come from."""
+    return " and ".join(dict.fromkeys(map(provenance, results)))

@@ -34,7 +34,7 @@ from golde.config import Config
 from golde.data.graph import SPLITS, KnowledgeGraph
 from golde.data.vocabulary import Vocabulary
 from golde.errors import ConfigError, GoldeError, RunError
-from golde.models import Model, build
+from golde.models import Model, build, place
 from golde.runs.atomic import (
     RESTORE,
     clear_leftovers,
@@ -146,21 +146,22 @@ class RunFolder:
         ``run.json`` comes last: with it the folder is a run.
         """
         self._write_graph(graph)
+        sizes = {
+            "entities": len(graph.entities),
+            "relations": len(graph.relations),
+            **{split: len(graph.split(split)) for split in SPLITS},
+        }
+        known = {"graph": graph.name, "digest": graph.digest, **sizes, **about}
+        self.create_around_graph(config, known, model)
+
+    def create_around_graph(
+        self, config: Config, about: dict[str, Any], model: Model | None = None
+    ) -> None:
+        """The same where the graph is written already."""
         write_text(self.path / "config.toml", config.to_toml())
         if model is not None:
             self.save_model(model)
-        write_json(
-            self.path / "run.json",
-            {
-                "format": FORMAT_VERSION,
-                "graph": graph.name,
-                "digest": graph.digest,
-                "entities": len(graph.entities),
-                "relations": len(graph.relations),
-                **{split: len(graph.split(split)) for split in SPLITS},
-                **about,
-            },
-        )
+        write_json(self.path / "run.json", {"format": FORMAT_VERSION, **about})
 
     def occupied(self) -> bool:
         """Whether there is anything here but what a start cut short leaves behind."""
@@ -220,19 +221,25 @@ class RunFolder:
         except ConfigError as error:  # its message names the file
             raise RunError(f"{error}; {RESTORE}") from None
 
+    def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
+        """The names of entities and of relations."""
+        about, path = self.about(), self.path / "vocabulary.json"
+        content = read_json(path)
+        return (
+            _vocabulary(path, content.get("entities"), "entity", about["entities"]),
+            _vocabulary(path, content.get("relations"), "relation", about["relations"]),
+        )
+
     def graph(self) -> KnowledgeGraph:
         """The graph the run was trained on."""
         about = self.about()
-        path = self.path / "vocabulary.json"
-        content = read_json(path)
-        entities, relations = (
-            _vocabulary(path, content.get(key), kind, about[key])
-            for key, kind in (("entities", "entity"), ("relations", "relation"))
-        )
+        entities, relations = self.vocabularies()
         path = self.path / "graph.safetensors"
         tensors, _ = read_tensors(path)
         limits = torch.tensor([len(entities), len(relations), len(entities)])
-        train, valid, test = (_facts(path, split, tensors.get(split), limits) for split in SPLITS)
+        train, valid, test = (
+            checked_facts(path, split, tensors.get(split), limits) for split in SPLITS
+        )
         return KnowledgeGraph(entities, relations, train, valid, test, name=about["graph"])
 
     def save_model(self, model: Model) -> None:
@@ -240,7 +247,10 @@ class RunFolder:
         write_tensors(self.path / "model.safetensors", model.state_dict())
 
     def load_model(self, device: torch.device | str = "cpu") -> Model:
-        """The trained model, on any device whatever it was trained on."""
+        """The trained model, on any device whatever it was trained on.
+
+        An entity table that was trained in host memory is left there.
+        """
         about, config = self.about(), self.config()
         path = self.path / "model.safetensors"
         if not about["finished"]:
@@ -251,14 +261,16 @@ class RunFolder:
         tensors, _ = read_tensors(path)
         try:
             model = build(config.model, about["entities"], about["relations"])
-            model = model.to(getattr(torch, config.training.precision))
+            precision = getattr(torch, config.training.precision)
+            model = model.to(precision)
             model.load_state_dict(tensors)
         except (ConfigError, RuntimeError) as error:
             words = " ".join(str(error).split())
             if len(words) > _FEW_WORDS:
                 words = words[:_FEW_WORDS] + " …"  # torch names every parameter
             raise RunError(f"{path}: does not fit config.toml: {words}; {RESTORE}") from None
-        return model.to(device).eval()
+        host = config.training.entity_table == "host"
+        return place(model, torch.device(device), precision, host=host).eval()
 
     def drop_checkpoint(self) -> None:
         """Remove the checkpoint, also what is left of one that was being written."""
@@ -429,7 +441,7 @@ def _is_block(block: object) -> bool:
     )
 
 
-def _facts(path: Path, split: str, triples: Tensor | None, limits: Tensor) -> Tensor:
+def checked_facts(path: Path, split: str, triples: Tensor | None, limits: Tensor) -> Tensor:
     """The facts of one split, their ids checked against the number of names (3,)."""
     if (
         triples is not None

@@ -185,7 +185,7 @@ def _about(shelf: Shelf, name: str) -> bodies.RunInfo:
         calibrated=run.calibration is not None,
         prior=None if run.calibration is None else run.calibration.prior,
         metrics={key: _figures(figures) for key, figures in shelf.figures(name).items()},
-        device=str(model.entity.device),
+        device=str(model.device),
         revision=one.revision,
         opened=one.opened.isoformat(timespec="seconds"),
         notes=list(run.notes),

@@ -14,6 +14,7 @@ from golde._version import __version__
 from golde.errors import GoldeError, MissingExtraError
 from golde.service import answers, bodies
 from golde.service.batching import Batcher
+from golde.service.exploring import add_page
 from golde.service.guard import Access, Guard
 from golde.service.jobs import Jobs
 from golde.service.limits import Limits
@@ -135,6 +136,7 @@ def create_app(
     _add_geometry(app, service)
     _add_names(app, service)
     _add_state(app, service)
+    add_page(app, service, _PREFIX)
     return Guard(app, access, limits, service.metrics)
 
 
@@ -274,7 +276,6 @@ def _add_names(app: "FastAPI", service: Service) -> None:
 def _add_state(app: "FastAPI", service: Service) -> None:
     """How the service is, and what it can be asked."""
     from fastapi import Request, Response
-    from fastapi.responses import RedirectResponse
 
     @app.get(
         "/health",
@@ -322,10 +323,6 @@ def _add_state(app: "FastAPI", service: Service) -> None:
     @app.get("/docs.css", include_in_schema=False)
     async def style() -> Response:
         return Response(STYLE, media_type="text/css")
-
-    @app.get("/", include_in_schema=False)
-    async def page() -> Response:
-        return RedirectResponse("/docs")
 
 
 def _add_errors(app: "FastAPI", service: Service) -> None:

@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
+from golde.service.assets import assets
 from golde.service.limits import Limits
 from golde.service.metrics import Metrics
 from golde.service.problems import Problem, closing
@@ -23,7 +24,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN_PATHS = frozenset({"/", "/docs", "/docs.css", "/health"})
+OPEN_PATHS = frozenset({"/", "/docs", "/docs.css", "/health", *assets()})
 """What holds nothing of the runs, and is shown without the token."""
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

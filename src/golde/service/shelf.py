@@ -82,7 +82,7 @@ class OpenRun:
     @property
     def at_once(self) -> int:
         """Questions to score together: on a CPU more of them take as much longer."""
-        if self.run.model.entity.is_cuda:
+        if self.run.model.device.type == "cuda":
             return SCORES_AT_ONCE
         return max(1, SCORES_AT_ONCE // max(1, len(self.run.graph.entities)))
 

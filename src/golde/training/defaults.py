@@ -36,7 +36,12 @@ def resolve(config: Config, graph: KnowledgeGraph) -> Config:
     The values were chosen on the validation splits of UMLS, CoDEx-S and the shipped graph, those of
     the baselines on the shipped graph alone.
     """
-    queries, entities = 2 * len(graph.train), len(graph.entities)
+    return resolve_sizes(config, len(graph.train), len(graph.entities))
+
+
+def resolve_sizes(config: Config, facts: int, entities: int) -> Config:
+    """The same for a graph with so many training facts and entities."""
+    queries = 2 * facts
     small = queries < SMALL_GRAPH
     kind, multiplies = config.model.kind, config.model.kind in ("distmult", "complex")
     model: dict[str, Any] = {"margin": 0.0 if multiplies else 6.0 if small else 9.0}

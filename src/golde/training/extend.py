@@ -93,6 +93,9 @@ def extend(
     if steps is not None and steps < 0:
         raise GoldeError(f"steps is {steps}; make 0 for the closed-form start alone, or more")
     model, config, graph = old.load_model(place), old.config(), old.graph()
+    if config.training.entity_table == "host":
+        place = torch.device("cpu")  # where the table is: local steps are few
+        model.to(place)
     model.refuse_divergence()
     with new.alone():
         if new.exists() or new.occupied():

@@ -17,11 +17,11 @@ from torch import Tensor
 from golde.config import Config, TrainingConfig
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, GoldeError, RunError
-from golde.evaluation.evaluate import figures_of, rank_triples
+from golde.evaluation.evaluate import Evaluation, figures_of, rank_triples
 from golde.evaluation.protocol import Protocol
 from golde.evaluation.ranking import CountingScorer, NonFiniteScoreError, Ranks
 from golde.kernels.triton import has_triton
-from golde.models import Model, build
+from golde.models import Model, build, place
 from golde.runs import RunFolder
 from golde.runs.atomic import RESTORE, write_text
 from golde.runs.card import write_card
@@ -30,6 +30,7 @@ from golde.runs.environment import environment
 from golde.training import checkpoint
 from golde.training.checkpoint import Progress
 from golde.training.defaults import captures, compiles, resolve
+from golde.training.host_update import HostUpdate
 from golde.training.memory import enough_memory, refuse_oversize
 from golde.training.sampling import Sampler
 from golde.training.schedule import learning_rate
@@ -80,7 +81,7 @@ def train(
     for bit on a CPU. A run that is resumed without a ``config`` keeps the one it was started with.
     """
     refuse_empty(graph)
-    place, folder = pick_device(device), RunFolder(out)
+    where, folder = pick_device(device), RunFolder(out)
     if config is None and resume and folder.exists():
         config = folder.config()
     config = resolve(config or Config(), graph)
@@ -88,10 +89,10 @@ def train(
     entities, seed = len(graph.entities), config.training.seed
     with enough_memory(f"a model of {config.model.space}"):
         rows = _rows(config.training, len(graph.train), entities)
-        refuse_oversize(config, entities, len(graph.relations), place, rows=rows)
+        refuse_oversize(config, entities, len(graph.relations), where, rows=rows)
         model = build(config.model, entities, len(graph.relations), seed=seed)
-    model.compiled = compiles(config, entities, place)
-    here = environment(place) | {"compiled": model.compiled}
+    model.compiled = compiles(config, entities, where)
+    here = environment(where) | {"compiled": model.compiled}
     with folder.alone():
         graph = open_folder(folder, graph, config, here, resume)
         refuse_other_checkpoint(folder.shared_checkpoint, "with --devices N")
@@ -99,14 +100,18 @@ def train(
             folder.drop_checkpoint()  # a kill may have come between the end and this
             return folder
         with enough_memory("a training step"):
-            Training(folder, graph, config, model, place, watch, should_stop).run()
+            Training(folder, graph, config, model, where, watch, should_stop).run()
     return folder
 
 
 def refuse_empty(graph: KnowledgeGraph) -> None:
     """An error if there is nothing to learn from."""
     if not len(graph.train):
-        raise GoldeError("the graph has no training facts; nothing can be learned from it")
+        raise no_training_facts()
+
+
+def no_training_facts() -> GoldeError:
+    return GoldeError("the graph has no training facts; nothing can be learned from it")
 
 
 def refuse_other_checkpoint(path: Path, started: str) -> None:
@@ -136,16 +141,29 @@ def open_folder(
 
     Returns the graph as the run numbers it: the same facts may come in another order, with other ids.
     """
+    if not goes_on(folder, graph.digest, config, resume):
+        folder.create(config, graph, at_start(here))
+        return graph
+    graph = folder.graph()
+    refuse_other_graph(folder, graph.digest)
+    note_resumed(folder, here)
+    return graph
+
+
+def at_start(here: dict[str, Any]) -> dict[str, Any]:
+    """What ``run.json`` says of a run that begins."""
+    return {"environment": here, "commit": loaded_commit(), "finished": False}
+
+
+def goes_on(folder: RunFolder, digest: str, config: Config, resume: bool) -> bool:
+    """Whether there is a run to go on with; an error if it is another, or something else."""
     if not folder.exists():
         if folder.occupied():
             raise RunError(
                 f"{folder.path}: the folder is not empty and holds no run; choose an empty or new one"
             )
         folder.remove_leftovers()
-        folder.create(
-            config, graph, {"environment": here, "commit": loaded_commit(), "finished": False}
-        )
-        return graph
+        return False
     if not resume:
         raise RunError(
             f"{folder.path}: holds a run already; add --resume to go on with it, "
@@ -157,22 +175,29 @@ def open_folder(
             f"{folder.path}: was started with other settings ({stored.difference(config)}); "
             "resume without giving any, or choose another --out"
         )
-    about = folder.about()
-    if about["digest"] != graph.digest:
+    if folder.about()["digest"] != digest:
         raise RunError(
             f"{folder.path}: was started on other data; resume with the same graph "
             "or choose another --out"
         )
-    graph = folder.graph()
-    if about["digest"] != graph.digest:
+    return True
+
+
+def refuse_other_graph(folder: RunFolder, digest: str) -> None:
+    """An error if the graph in the folder, whose digest is given, is not that of the run."""
+    if folder.about()["digest"] != digest:
         raise RunError(
             f"{folder.path / 'graph.safetensors'}: is not the graph of this run; {RESTORE}"
         )
+
+
+def note_resumed(folder: RunFolder, here: dict[str, Any]) -> None:
+    """Keep where a run goes on: the end depends on it too."""
     folder.remove_leftovers()
+    about = folder.about()
     before = about.get("resumed_in", [])
     if not about.get("finished") and here not in [about.get("environment"), *before]:
-        folder.update_about(resumed_in=[*before, here])  # the end depends on it too
-    return graph
+        folder.update_about(resumed_in=[*before, here])
 
 
 class Training:
@@ -188,14 +213,30 @@ class Training:
         watch: Watcher,
         should_stop: Callable[[], bool],
     ) -> None:
-        self.folder, self.graph, self.device = folder, graph, device
+        self.graph, settings = graph, config.training
+        valid = _sample(graph.valid, settings.validate_limit, settings.seed)
+        self._begin(folder, config, model, device, watch, should_stop, valid, graph.digest)
+
+    def _begin(
+        self,
+        folder: RunFolder,
+        config: Config,
+        model: Model,
+        device: torch.device,
+        watch: Watcher,
+        should_stop: Callable[[], bool],
+        valid: Tensor,
+        graph_digest: str,
+    ) -> None:
+        """Where training stands; ``valid`` are the facts that validations rank."""
+        self.folder, self.device, self.valid = folder, device, valid
         self.watch, self.should_stop = watch, should_stop
         self.config, settings = config.training, config.training
-        self.model = model.to(device, getattr(torch, settings.precision))
+        precision, host = getattr(torch, settings.precision), settings.entity_table == "host"
+        self.model = place(model, device, precision, host=host)
         self.update = self._make_update(captures(config, device))
         self.steps, self.validate_every = _set(settings.steps), _set(settings.validate_every)
-        self.valid = _sample(graph.valid, settings.validate_limit, settings.seed)
-        self.digest = _identity(config, graph, device)
+        self.digest = _identity(config, graph_digest, device)
         self.progress, self.best = Progress(), None  # type: tuple[Progress, dict[str, Tensor] | None]
         self.started = time.monotonic()
         self.validation_seconds = 0.0  # that the newest took
@@ -243,7 +284,8 @@ class Training:
             seed=settings.seed,
             device=self.device,
         )
-        return Update(self.model, sampler, settings, capture=capture)
+        make = HostUpdate if settings.entity_table == "host" else Update
+        return make(self.model, sampler, settings, capture=capture)
 
     def _agreed(self, stops: bool, saves: bool, logs: bool) -> tuple[bool, bool]:
         """Whether to stop and whether to save after a step, and whether it is logged."""
@@ -392,10 +434,13 @@ class Training:
         """The chosen model's figures on the facts that validations rank."""
         if not len(self.valid):
             return
-        protocol = Protocol.of(self.graph, "valid", self.valid)
-        found = figures_of(self._rank_valid(), self.graph, protocol)
+        found = self._figures()
         figures = {**found.as_dict(), "environment": environment(self.device)}
         self.folder.save_metrics(found.protocol.key, figures)
+
+    def _figures(self) -> Evaluation:
+        protocol = Protocol.of(self.graph, "valid", self.valid)
+        return figures_of(self._rank_valid(), self.graph, protocol)
 
     def _trim_log(self) -> None:
         """Forget log lines written after the checkpoint that training goes on from."""
@@ -427,9 +472,9 @@ def _rows(settings: TrainingConfig, facts: int, entities: int) -> int:
     return 2 * queries + (min(negatives, entities) or entities)
 
 
-def _identity(config: Config, graph: KnowledgeGraph, device: torch.device) -> str:
+def _identity(config: Config, graph_digest: str, device: torch.device) -> str:
     """What a checkpoint must agree with: settings and data."""
-    return hashlib.sha256((config.to_toml() + graph.digest + device.type).encode()).hexdigest()
+    return hashlib.sha256((config.to_toml() + graph_digest + device.type).encode()).hexdigest()
 
 
 def _set(value: _Number | None) -> _Number:

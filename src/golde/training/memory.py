@@ -19,6 +19,8 @@ from golde.training.row_adam import moves_rows
 MOST_NUMBERS = 1_000_000
 """Numbers an entity may have where nobody can tell how much memory there is."""
 
+_HOST = torch.device("cpu")
+
 _SIGNS = ("allocate memory", "not enough memory", "overflow")
 """What torch says on the CPU: an allocator that refuses, or a size past 64 bits."""
 
@@ -62,21 +64,41 @@ def refuse_oversize(
             )
         return
     needed = least_memory(config, entities, relations, device, rows=rows)
+    instead = ""
+    if device.type == "cuda" and config.training.entity_table == "device":
+        instead = ", or keep the entity table in host memory (training.entity_table = 'host')"
+    _refuse(setting, entities, relations, device, needed, there, instead)
+    if _staged(config, device) and (there := memory_of(_HOST)) is not None:
+        on_host = 3 * entities * numbers * _itemsize(config)
+        _refuse(setting, entities, relations, _HOST, on_host, there)
+
+
+def _refuse(
+    setting: str,
+    entities: int,
+    relations: int,
+    device: torch.device,
+    needed: int,
+    there: int,
+    instead: str = "",
+) -> None:
+    """An error if more is needed than there is."""
     if needed > there:
         raise ConfigError(
             f"{setting} needs at least {needed / 1e9:,.1f} GB to train on "
-            f"{entities:,} entities and {relations:,} relations, and there are {there / 1e9:,.1f} GB "
-            f"of memory on this {'GPU' if device.type == 'cuda' else 'machine'}; choose a smaller one"
+            f"{entities:,} entities and {relations:,} relations, and there are {there / 1e9:,.1f} GB of "
+            f"memory on this {'GPU' if device.type == 'cuda' else 'machine'}; choose a smaller one{instead}"
         )
 
 
 def least_memory(
     config: Config, entities: int, relations: int, device: torch.device, *, rows: int = 0
 ) -> int:
-    """A lower bound of the bytes that training takes.
+    """A lower bound of the bytes that training takes on ``device``.
 
     Beside parameters and the two moments of Adam there are, one after the other, what a step gathers and
-    the gradient of all parameters; of the entity table there is none where only drawn rows have one.
+    the gradient of all parameters; of the entity table there is none where only drawn rows have one. A GPU
+    has nothing of a table in host memory but the rows of a step, as many that come and as many that go.
     """
     with torch.device("meta"):  # shapes alone
         model = build(config.model, entities, relations)
@@ -87,8 +109,19 @@ def least_memory(
     if isinstance(model, GoldE) and device.type == "cpu":
         # with its core vectors (longer by a number or more each) and their gradient
         gathered = row + 2 * (row + model.signature.components)
-    kept = 3 * numbers + max(numbers - without_gradient, rows * gathered)
-    return int(kept * getattr(torch, config.training.precision).itemsize)
+    kept = 3 * numbers
+    if _staged(config, device):
+        kept += 3 * 3 * rows * row - 3 * model.entity.numel()
+    return (kept + max(numbers - without_gradient, rows * gathered)) * _itemsize(config)
+
+
+def _staged(config: Config, device: torch.device) -> bool:
+    """Whether the entity table is not where the work is."""
+    return config.training.entity_table == "host" and device.type == "cuda"
+
+
+def _itemsize(config: Config) -> int:
+    return int(getattr(torch, config.training.precision).itemsize)
 
 
 def memory_of(device: torch.device) -> int | None:

@@ -19,6 +19,9 @@ from golde.tuning.study import Study
 LOOK_AGAIN = 0.5
 """Seconds between looks at the processes."""
 
+STUDY = "GOLDE_STUDY"
+"""The variable that says where the study is, if no argument does."""
+
 STOPPED = 130
 """Exit code of a worker that was asked to stop."""
 
@@ -51,7 +54,7 @@ def search_side_by_side(
 
     A worker that is killed loses its trial, and another takes its place. One that fails ends the search.
     """
-    workers = [_start(command) for _ in range(count)]
+    workers = [_start(command, study) for _ in range(count)]
     stopped, idle = False, 0
     try:
         while workers:
@@ -72,7 +75,7 @@ def search_side_by_side(
                             "workers are killed before they begin a trial; is there enough memory? try fewer "
                             "--workers"
                         )
-                    workers.append(_start(command))
+                    workers.append(_start(command, study))
             tell()
             time.sleep(LOOK_AGAIN if workers else 0)
     finally:
@@ -83,10 +86,12 @@ def search_side_by_side(
     return not stopped
 
 
-def _start(command: Sequence[str]) -> _Worker:
+def _start(command: Sequence[str], study: Study) -> _Worker:
     said = tempfile.TemporaryFile()  # noqa: SIM115
     process = subprocess.Popen(
         command,
+        env=os.environ
+        | {STUDY: study.place},  # not an argument, which all users of a machine can read
         stdin=subprocess.PIPE,  # it ends when we do, however that comes about
         stdout=subprocess.DEVNULL,
         stderr=said,

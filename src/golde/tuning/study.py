@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 import random
-import re
 import shutil
 import sqlite3
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +23,7 @@ from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError, MissingExtraError
 from golde.runs.lock import locked
 from golde.training.defaults import resolve
+from golde.tuning.database import Database
 from golde.tuning.space import Axis, Choice, Space
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class Study:
         """Open the study at a path or database URL, or begin one; refuses the study of another search."""
         need_optuna()
         self.place, self.space, self.seed = place, space, seed
-        self.path = None if "://" in place else Path(place)
+        self.database = Database(place) if "://" in place else None
+        self.path = Path(place) if self.database is None else None
         usual = resolve(space.base, graph).training
         self.validations = math.ceil((usual.steps or 1) / (usual.validate_every or 1))  # of a run
         self._identity: dict[str, Any] = {
@@ -89,21 +90,16 @@ class Study:
         }
         if self.path is not None:
             _refuse_other_files(self.path)
-        self._study = self._open()
-
-    def _open(self) -> optuna.Study:
         import optuna
         import sqlalchemy
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # only the command line speaks
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-                storage = self._storage()
-            study = optuna.create_study(
-                storage=storage, study_name=NAME, direction="maximize", load_if_exists=True
-            )
-            stored, begun = study.user_attrs.get(NAME), bool(study.get_trials(deepcopy=False))
+            # Of several that begin the study at once, one does.
+            with nullcontext() if self.database is None else self.database.turn():
+                self._study = self._open()
+        except GoldeError:
+            raise
         except (
             sqlalchemy.exc.SQLAlchemyError,
             optuna.exceptions.OptunaError,  # what a damaged database makes of it
@@ -111,11 +107,26 @@ class Study:
             RuntimeError,
             ValueError,
         ) as error:
-            what = str(getattr(error, "orig", None) or error).splitlines()[0]
             raise GoldeError(
-                f"{self.shown}: cannot be used as a study: {what}; name another file, or the URL of a "
-                "database that can be reached from here"
+                f"{self.shown}: cannot be used as a study: {self._why(error)}; name another file, or the URL "
+                "of a database that can be reached from here"
             ) from None
+
+    def _why(self, error: BaseException) -> str:
+        """What a database says, in one line."""
+        words = str(getattr(error, "orig", None) or error.__cause__ or error).splitlines()[0]
+        return words if self.database is None else self.database.without_secrets(words)
+
+    def _open(self) -> optuna.Study:
+        import optuna
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            storage = self._storage()
+        study = optuna.create_study(
+            storage=storage, study_name=NAME, direction="maximize", load_if_exists=True
+        )
+        stored, begun = study.user_attrs.get(NAME), bool(study.get_trials(deepcopy=False))
         if stored is None and not begun:
             study.set_user_attr(NAME, self._identity)
             if self.space.start is not None:
@@ -136,7 +147,12 @@ class Study:
         from sqlalchemy import URL
 
         if self.path is None:
-            return optuna.storages.RDBStorage(self.place, heartbeat_interval=HEARTBEAT)
+            assert self.database is not None
+            return optuna.storages.RDBStorage(
+                self.database.url,
+                heartbeat_interval=HEARTBEAT,
+                heartbeat_stale_trial_callback=_try_again,
+            )
         url = URL.create("sqlite", database=str(self.path.absolute())).render_as_string()
         return optuna.storages.RDBStorage(
             url.replace("{", "{{").replace(
@@ -190,7 +206,7 @@ class Study:
     @property
     def shown(self) -> str:
         """Where the study is, without a password."""
-        return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:…@", self.place)
+        return self.place if self.database is None else self.database.shown
 
     @property
     def runs(self) -> Path | None:
@@ -212,7 +228,9 @@ class Study:
 
         What is in ``failures`` ends the trial, other errors also the search.
         """
-        with ExitStack() as turn:
+        import optuna
+
+        with self._reached(), ExitStack() as turn:
             turn.enter_context(self._turn())
             trials = self.trials()
             if sum(trial.counts or trial.state == "running" for trial in trials) >= wanted:
@@ -230,19 +248,57 @@ class Study:
                 turn.close()  # all of it is written down: the next may ask
                 return objective(trial, point)
 
-            self._study.optimize(run, n_trials=1, catch=failures)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                self._study.optimize(run, n_trials=1, catch=failures)
         return True
 
     @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Whatever is done inside; a database that goes away on the way is told as such."""
+        import optuna
+        import sqlalchemy
+
+        lost = optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError
+        try:
+            yield
+        except Exception as error:
+            # Optuna may stumble over it once more, and then it is only the reason.
+            reason = next((one for one in _reasons(error) if isinstance(one, lost)), None)
+            if reason is None:
+                raise
+            raise GoldeError(
+                f"{self.shown}: the study cannot be reached any more: {self._why(reason)}; the same command "
+                "goes on where it stopped"
+            ) from None
+
+    def waits_for_others(self, wanted: int) -> bool:
+        """Whether trials that others have under way may yet be lost, and with them the number that is wanted.
+
+        Those whose process gave no sign of life for twice ``HEARTBEAT`` are, and then tried once more.
+        """
+        import optuna
+
+        if self.database is None:
+            return False
+        with self._reached(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            optuna.storages.fail_stale_trials(self._study)
+        return sum(trial.counts for trial in self.trials()) < wanted
+
+    @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Processes that share a file ask one after the other, so that none is asked for too many."""
+        """Processes that share a study ask one after the other, so that none is asked for too many."""
+        if self.database is not None:
+            with self.database.turn():
+                yield
+            return
         while self.path is not None:
             with locked(self.path.with_name(self.path.name + ".turn")) as mine:
                 if mine:
                     yield
                     return
             time.sleep(0.02)
-        yield
 
     def _sampler(self, seed: int) -> optuna.samplers.BaseSampler:
         import optuna
@@ -268,8 +324,7 @@ class Study:
         lost = [t for t in running if worker is None or t.user_attrs.get("worker") == worker]
         for trial in lost:
             self._study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-            if not trial.user_attrs.get("again") and trial.params:
-                self._study.enqueue_trial(trial.params, user_attrs={"again": True})
+            _try_again(self._study, trial)
         return len(lost)
 
     def put_off(self, trial: optuna.Trial) -> None:
@@ -279,7 +334,8 @@ class Study:
 
     def trials(self) -> list[Trial]:
         """All trials so far, as the database has them now."""
-        return [_plain(trial) for trial in self._study.get_trials(deepcopy=False)]
+        with self._reached():
+            return [_plain(trial) for trial in self._study.get_trials(deepcopy=False)]
 
     def best(self) -> Trial | None:
         """The complete trial with the highest validation MRR, of equals the first."""
@@ -346,6 +402,19 @@ def _refuse_other_files(path: Path) -> None:
         )
     if tables and columns != _STUDIES:
         raise GoldeError(f"{path}: is a database, but holds no study; choose another --study")
+
+
+def _reasons(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, what it came of, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _try_again(study: optuna.Study, lost: optuna.trial.FrozenTrial) -> None:
+    """A trial whose process was killed is tried once more."""
+    if not lost.user_attrs.get("again") and lost.params:
+        study.enqueue_trial(lost.params, user_attrs={"again": True})
 
 
 def _told(given: dict[str, Any], key: str) -> str:

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,12 +54,19 @@ def search(
 
         try:
             while not should_stop():
-                if not study.run_next(trials, objective, (FailedTrialError,), worker_name()):
+                if study.run_next(trials, objective, (FailedTrialError,), worker_name()):
+                    tell()
+                elif study.waits_for_others(trials):
+                    time.sleep(LOOK_AGAIN)
+                else:
                     return True
-                tell()
         except StoppedError:
             tell()
         return False
+
+
+LOOK_AGAIN = 1.0
+"""Seconds between looks at the trials that others have under way."""
 
 
 class FailedTrialError(Exception):

@@ -147,9 +147,9 @@ class FusedScorer:
     """Scores ``−Σ w d^norm`` of up to ``MOST_GROUPS`` groups: in blocks when called, or used up as made.
 
     ``queries`` and ``candidates`` give the cores of rows of the table, ``biases`` what is added for queries
-    by entity and direction; parameters must not change in
-    between. Where ``doubt`` comes back as other than 0, a score is not finite (or was not the same when
-    it was made twice), and blocks of scores have to tell.
+    by entity and direction; parameters must not change in between. A table in host memory goes through the
+    device a span at a time. Where ``doubt`` comes back as other than 0, a score is not finite (or was not the
+    same when it was made twice), and blocks of scores have to tell.
     """
 
     def __init__(
@@ -214,11 +214,12 @@ class FusedScorer:
         rows = max(TILE.rows, min(SCRATCH_ROWS, _rows(query), fit))
         doubt = torch.zeros(1, dtype=torch.int32, device=entity.device)
         biases = None if self.biases is None else self.biases(entity, direction)
-        values, best = self.table.new_empty(len(entity), 0), entity.new_empty(len(entity), 0)
+        values = torch.empty(len(entity), 0, device=entity.device)
+        best = entity.new_empty(len(entity), 0)
         for start, stop, candidate in self._spans(query, SCRATCH // rows):
             tiles = _rows(candidate) // TILE.columns
-            scores = self.table.new_empty(rows, tiles, TILE.columns)
-            maxima = self.table.new_empty(rows, tiles)
+            scores = values.new_empty(rows, tiles, TILE.columns)
+            maxima = values.new_empty(rows, tiles)
             found = []
             for at in range(0, len(entity), rows):
                 some = slice(at, at + rows)
@@ -242,7 +243,11 @@ class FusedScorer:
         return values, best, doubt
 
     def _packed_queries(self, entity: Tensor, direction: Tensor) -> list[Packed]:
-        return _pack(self.queries(self.table.index_select(0, entity), direction))
+        return _pack(self.queries(self._table_rows(entity), direction))
+
+    def _table_rows(self, ids: Tensor) -> Tensor:
+        """Some rows of the table, where the ids are."""
+        return self.table.index_select(0, ids.to(self.table.device)).to(ids.device)
 
     def _true_distances(
         self,
@@ -253,7 +258,7 @@ class FusedScorer:
         doubt: Tensor,
     ) -> Tensor:
         """The distance of query ``row`` to its answer, (A,)."""
-        candidate = _pack(self.candidates(self.table.index_select(0, answer)))
+        candidate = _pack(self.candidates(self._table_rows(answer)))
         which = torch.nn.functional.pad(row, (0, _rows(candidate) - len(row)))
         own = [
             Packed(
@@ -263,7 +268,7 @@ class FusedScorer:
             )
             for q in query
         ]
-        truth = self.table.new_empty(len(answer))
+        truth = torch.empty(len(answer), device=answer.device)
         launch_ranks(
             TRUTH, own, candidate, self.weights, self.norm, doubt, len(answer), len(answer),
             truth=truth, biases=biases and biases.of(row, answer),
@@ -279,7 +284,8 @@ class FusedScorer:
             stop = min(start + columns, len(self.table))
             if (start, stop) not in self.kept:
                 self.kept.clear()
-                self.kept[start, stop] = _pack(self.candidates(self.table[start:stop]))
+                block = self.table[start:stop].to(query[0].sides.device)
+                self.kept[start, stop] = _pack(self.candidates(block))
             yield start, stop, self.kept[start, stop]
 
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from golde.kernels.adam import NEVER
 from golde.kernels.triton.dense_adam import CORRECTED, bias_corrections
 from golde.kernels.triton.row_adam_kernels import (
-    NEVER,
     fold_kernel,
     gather_kernel,
     settle_kernel,

@@ -33,18 +33,9 @@ waits beside the rows for the update. A program takes all columns of its row, bl
 
 from __future__ import annotations
 
-from golde.kernels.adam import BETA1, BETA2, EPSILON, TINY
+from golde.kernels.adam import BETA1, BETA2, EPSILON, MOVING, NEGLIGIBLE, NEVER, TINY
 from golde.kernels.triton.dense_adam_kernels import adam_step
 from golde.kernels.triton.language import jit, kernel, tl
-
-MOVING = 256
-"""Missed steps that can move a row."""
-
-NEGLIGIBLE = 2e-11
-"""Share of the step size up to which a missed step does not move p."""
-
-NEVER = -1
-"""What ``last`` says of a row that was never drawn: its moments are zero, and it has missed nothing."""
 
 TURN = 2**32
 """A stamp is the turn times this, plus the position."""
