@@ -90,6 +90,10 @@ def test_paths_of_a_calibrated_run_have_probabilities_or_the_reason_why_not(
         assert "probability" in shown.stdout
         assert "a probability is that of one claim" in shown.stderr
         assert max(len(line) for line in shown.stdout.splitlines()) <= 80
+        only = tmp_path / "only.txt"
+        only.write_text("e5\n", "utf-8")
+        none = golde(*asked, *beam, "--candidates", only, "--known", "drop")
+        assert (none.exit_code, none.stderr) == (0, "")  # nothing is there to have a probability
         answers = json.loads(golde(*asked, *beam, "--json").stdout)["answers"]
         assert answers[0]["probability"] > answers[-1]["probability"]
         table = tmp_path / "ends.csv"

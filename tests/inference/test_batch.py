@@ -195,7 +195,11 @@ def test_queries_from_parquet(
 @pytest.mark.parametrize(
     ("table", "columns", "message"),
     [
-        ({"a": ["p0"], "b": ["next"]}, None, ": 2 columns where 3 are expected: 'a, b'"),
+        (
+            {"a": ["p0"], "b": ["next"]},
+            None,
+            ": 2 columns where 3 are expected: 'a, b' (write head, relation and tail as three columns)",
+        ),
         (
             {key: ["p0"] for key in "abcd"},
             None,
@@ -212,7 +216,12 @@ def test_queries_from_parquet(
             None,
             "leave out exactly one of head, relation and tail",
         ),
-        ({"a": [[1]], "b": ["next"], "c": ["p1"]}, None, ": is not readable as Parquet"),
+        (
+            {"a": [["p0"]], "b": ["next"], "c": ["?"]},
+            None,
+            ": column 'a' holds no names but list<element: string> (pick columns of text or ids",
+        ),
+        ({"a": [b"\xff"], "b": ["next"], "c": ["?"]}, None, ": is not readable as Parquet"),
         ({"a": [], "b": [], "c": []}, None, ":1: holds no queries"),
     ],
 )
@@ -225,6 +234,16 @@ def test_bad_rows_of_parquet_are_told(
         read_queries(path, run.graph, columns)
     assert str(caught.value).startswith(str(path))
     assert "header row name" not in str(caught.value)  # its columns have names already
+
+
+@pytest.mark.parametrize("columns", [None, "1,2,3"])
+def test_columns_of_one_name_are_told(run: Run, tmp_path: Path, columns: str | None) -> None:
+    path = tmp_path / "facts.parquet"
+    names = [pyarrow.array([name]) for name in ("p0", "next", "p1")]
+    parquet.write_table(pyarrow.Table.from_arrays(names, ["x", "x", "tail"]), path)
+    for read in (read_queries, read_triples):
+        with pytest.raises(DataError, match=r"several columns 'x': 'x, x, tail' \(rename"):
+            read(path, run.graph, columns)
 
 
 def test_what_only_ends_in_parquet_or_lacks_its_reader(

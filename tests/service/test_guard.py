@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 import golde
 from golde.errors import GoldeError
-from golde.service.address import listen, url
+from golde.service.address import host_name, listen, url
 from golde.service.app import create_app
 from golde.service.guard import Access, Guard
 from golde.service.limits import Limits
@@ -272,8 +272,14 @@ def test_a_public_address_needs_a_token_that_is_hard_to_guess() -> None:
     for host in ("0.0.0.0", "::"):
         with pytest.raises(GoldeError, match=r"can be reached from other machines.*token"):
             listen(host, 0, None)
-    with pytest.raises(GoldeError, match="at least 16"):
-        listen("127.0.0.1", 0, "short")
+    for token in (
+        "short",
+        TOKEN + "é",
+        f"{TOKEN} {TOKEN}",
+        TOKEN + "\n",
+    ):  # which no header can hold
+        with pytest.raises(GoldeError, match="at least 16"):
+            listen("127.0.0.1", 0, token)
     with pytest.raises(GoldeError, match="no address of this machine"):
         listen("nowhere.invalid", 0, None)
     with listen("127.0.0.1", 0, None) as taken:
@@ -299,3 +305,21 @@ def test_runs_get_names_of_their_own(tmp_path: Path) -> None:
     assert list(named_folders(paths)) == ["world", "world-2", "world-2-2"]
     with pytest.raises(GoldeError, match="the same run"):
         named_folders([tmp_path / "a", tmp_path / "b" / ".." / "a"])
+
+
+def test_a_link_to_a_run_keeps_its_name_whatever_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "monday").mkdir()
+    (tmp_path / "current").symlink_to("monday")
+    link = tmp_path / "current"
+    assert named_folders([link]) == {"current": link}
+    with pytest.raises(GoldeError, match="the same run"):
+        named_folders([link, tmp_path / "monday"])
+    below = tmp_path / "monday" / "."
+    assert list(named_folders([below, tmp_path / "monday" / ".."])) == ["monday", tmp_path.name]
+
+
+@pytest.mark.parametrize("name", ["https://kg.example.org", "kg.example.org:443", "", "münchen.de"])
+def test_a_name_that_no_host_header_holds_is_refused(name: str) -> None:
+    assert host_name("KG.example.org") == "kg.example.org"
+    with pytest.raises(GoldeError, match="without http:// and port"):
+        host_name(name)

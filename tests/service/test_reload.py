@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from starlette.testclient import TestClient
 
@@ -52,6 +53,7 @@ def test_a_new_model_is_taken_up_and_a_broken_one_is_not(copied: Path) -> None:
     assert shelf.refresh() == [("ring", False)]
     assert score(shelf) == second
     assert "model.safetensors" in (shelf.trouble("ring") or "")
+    assert str(copied.parent) not in (shelf.trouble("ring") or "")  # no business of who asks
     assert shelf.refresh() == []  # not tried again until it changes
 
     (copied / "model.safetensors").write_bytes(whole)
@@ -75,6 +77,37 @@ def test_new_figures_and_a_folder_that_is_gone(copied: Path) -> None:
     shutil.rmtree(copied)
     assert shelf.refresh() == [("ring", False)]
     assert score(shelf)
+
+
+@pytest.mark.parametrize("content", ["9" * 5000, "[" * 100_000, "\udcff", '{"test": 1}'])
+def test_figures_that_cannot_be_read_keep_no_model_from_being_taken_up(
+    copied: Path, content: str
+) -> None:
+    shelf = Shelf({"ring": copied}, opened)
+    text = content if content.startswith("{") else f'{{"test": {content}}}'
+    (copied / "metrics.json").write_text(text, "utf-8", "surrogateescape")
+    change(copied, 2.0)
+    assert shelf.refresh() == [("ring", True)]
+    assert shelf.figures("ring") == {}
+
+
+def test_the_watch_goes_on_whatever_it_meets(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: Shelf) -> list[tuple[str, bool]]:
+        monkeypatch.undo()
+        raise OSError("the disk is gone for a moment")
+
+    monkeypatch.setattr(Shelf, "refresh", fail)
+    app = create_app({"ring": copied}, opened, limits=Limits(poll_seconds=0.02))
+    with TestClient(app, base_url="http://localhost") as client:
+        change(copied, 2.0)
+        for _ in range(500):
+            revision = client.get("/health").json()["runs"][0]["revision"]
+            if revision == 2:
+                break
+        assert revision == 2
+    assert "the disk is gone" in caplog.text
 
 
 def test_the_service_tells_of_it(copied: Path) -> None:

@@ -66,7 +66,7 @@ def answer(
     calibrated = opened.calibration is not None
     if any(one.probability is not None for one in found):
         explain_probabilities(opened)
-    elif calibrated:
+    elif calibrated and found:
         note(
             "note: no probabilities: validation facts add too few ends to this path, or nearly all entities "
             "of the right kind are ends of it"

@@ -64,7 +64,7 @@ def serve(
     A run whose files change is opened again; should that fail, the old one stays. See /docs for
     what can be asked. With --json the one value is printed once the service is ready.
     """
-    from golde.service.address import listen, url
+    from golde.service.address import host_name, listen, url
     from golde.service.guard import Access
     from golde.service.limits import Limits
     from golde.service.settings import Settings, named_folders
@@ -72,7 +72,7 @@ def serve(
 
     folders = named_folders(runs)
     listening = listen(host, port, token)
-    names = frozenset(name.lower() for name in (host, *(allow_host or ())))
+    names = frozenset((host.lower(), *map(host_name, allow_host or ())))
     settings = Settings(folders, device.value, Access(token, names), Limits())
 
     def ready() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,8 @@ def read_parquet(
     """
     triples, before = [no_facts()], 0
     with _opened(path) as file:
-        names = file.schema_arrow.names
-        order = _order(path, names, columns)
-        wanted = [names[i] for i in order]
+        schema = file.schema_arrow
+        wanted = chosen_columns(path, schema, _order(path, schema.names, columns))
         chosen = range(file.num_row_groups) if groups is None else groups
         before = sum(file.metadata.row_group(i).num_rows for i in range(chosen.start))
         for batch in file.iter_batches(_ROWS, row_groups=list(chosen), columns=wanted):
@@ -74,13 +73,29 @@ def _order(path: Path, names: list[str], columns: Columns | None) -> tuple[int, 
     if (order := header_order(names)) is not None:
         return order
     if len(names) != 3:
-        raise DataError(
-            path,
-            f"{len(names)} columns where 3 are expected",
-            text=", ".join(names),
-            fix=f"pick three with --columns, such as {','.join(names[:3])}",
-        )
+        raise not_three_columns(path, names)
     return 0, 1, 2
+
+
+def not_three_columns(path: Path, names: Sequence[str]) -> DataError:
+    fix = "write head, relation and tail as three columns"
+    if len(names) > 3:
+        fix = f"pick three with --columns, such as {','.join(names[:3])}"
+    problem = f"{len(names)} column{'s' * (len(names) != 1)} where 3 are expected"
+    return DataError(path, problem, text=", ".join(names), fix=fix)
+
+
+def chosen_columns(path: Path, schema: Any, order: Sequence[int]) -> list[str]:
+    """The names of columns in places of a schema; each must be the only one of its name, and no list."""
+    names = [schema.names[i] for i in order]
+    for i, name in zip(order, names, strict=True):
+        if schema.names.count(name) != 1:
+            problem, fix = f"there are several columns {name!r}", "rename all but one"
+            raise DataError(path, problem, text=", ".join(schema.names), fix=fix)
+        if schema.types[i].num_fields:
+            problem = f"column {name!r} holds no names but {schema.types[i]}"
+            raise DataError(path, problem, fix="pick columns of text or ids with --columns")
+    return names
 
 
 def _names(path: Path, row: int, column: Any) -> list[str]:

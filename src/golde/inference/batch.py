@@ -11,6 +11,7 @@ from golde.data.files import opened, read_error, suffix_of
 from golde.data.graph import KnowledgeGraph
 from golde.data.numbering import NameIndex
 from golde.data.readers import fact_error, read_facts
+from golde.data.tables import chosen_columns, not_three_columns
 from golde.data.vocabulary import Vocabulary
 from golde.errors import DataError, GoldeError
 from golde.inference.predict import Predictor, query_ids
@@ -134,8 +135,9 @@ def _parquet_cells(path: Path, wanted: Columns | None) -> Iterator[tuple[int, li
     arrow = pyarrow(f"reading {path.name}")
     try:
         with arrow.parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            chosen = [names[i] for i in _layout(path, 0, names, wanted).order]
+            schema = file.schema_arrow
+            layout = _layout(path, 0, schema.names, wanted)
+            chosen = chosen_columns(path, schema, layout.order)
             before = 0
             for batch in file.iter_batches(_ROWS, columns=chosen):
                 columns = [batch.column(name).cast("string").to_pylist() for name in chosen]
@@ -161,9 +163,7 @@ def _layout(path: Path, line: int, first: list[str], columns: Columns | None) ->
 
 def _not_a_query(path: Path, line: int, cells: list[str], width: int) -> DataError:
     if suffix_of(path) == ".parquet":
-        problem, text = f"{len(cells)} columns where 3 are expected", ", ".join(cells)
-        fix = f"pick three with --columns, such as {','.join(cells[:3])}"
-        return DataError(path, problem, text=text, fix=fix)
+        return not_three_columns(path, cells)
     sign, word = (", ", "commas") if suffix_of(path) == ".csv" else ("\t", "tabs")
     fix = f"write head, relation and tail with {word} between them, ? for the unknown"
     if len(cells) > 3 and width == 3:

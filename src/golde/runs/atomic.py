@@ -118,7 +118,7 @@ def read_json(path: Path, *, fix: str = RESTORE) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RunError(f"{path}: cannot be read: {error.strerror or error}; {fix}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         raise RunError(f"{path}: cannot be read: {error}; {fix}") from None
     if not isinstance(content, dict):
         raise RunError(f"{path}: holds no JSON object; {fix}")
@@ -146,7 +146,7 @@ def read_tensors(path: Path, *, fix: str = RESTORE) -> tuple[dict[str, Tensor], 
             # Copies: what the file maps would keep it from being replaced on Windows.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
             metadata = json.loads((file.metadata() or {}).get("json", "{}"))
-    except (OSError, SafetensorError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, SafetensorError, ValueError, RecursionError) as error:
         raise RunError(f"{path}: cannot be read: {error}; {fix}") from None
     if not isinstance(metadata, dict):
         raise RunError(f"{path}: its metadata is no JSON object; {fix}")

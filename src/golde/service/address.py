@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import socket
 from ipaddress import ip_address
@@ -9,14 +10,16 @@ from ipaddress import ip_address
 from golde.errors import GoldeError
 
 SHORTEST_TOKEN = 16
+_NAME = re.compile(r"[a-z0-9._-]+")
+_TOKEN = re.compile(f"[!-~]{{{SHORTEST_TOKEN},}}")
 
 
 def listen(host: str, port: int, token: str | None) -> socket.socket:
     """A socket bound to an address, unless that is open to others and there is no token."""
-    if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or " " in token):
+    if token is not None and not _TOKEN.fullmatch(token):
         raise GoldeError(
-            f"the token must be at least {SHORTEST_TOKEN} ASCII characters without spaces, so that nobody "
-            f"guesses it; take one such as {secrets.token_urlsafe(24)}"
+            f"the token must be at least {SHORTEST_TOKEN} ASCII characters without spaces or line breaks, so "
+            f"that nobody guesses it and a header can hold it; take one such as {secrets.token_urlsafe(24)}"
         )
     family, address = _resolved(host, port)
     if token is None and not ip_address(address[0].partition("%")[0]).is_loopback:
@@ -39,6 +42,16 @@ def listen(host: str, port: int, token: str | None) -> socket.socket:
         ) from None
     found.set_inheritable(True)
     return found
+
+
+def host_name(name: str) -> str:
+    """A name that a Host header can hold, with any port beside it."""
+    if not _NAME.fullmatch(name.lower()):
+        raise GoldeError(
+            f"--allow-host {name!r} is no name of a host; give it without http:// and port, and letters "
+            "beyond ASCII as browsers send them (xn--…)"
+        )
+    return name.lower()
 
 
 def url(host: str, listening: socket.socket) -> str:

@@ -413,7 +413,7 @@ def compared(
                 409,
                 "not_ranked",
                 f"{run.name!r} keeps no ranks of the {asked.split} split; run "
-                f"'golde evaluate {run.run.folder.path} --split {asked.split}' first",
+                f"'golde evaluate' on it with '--split {asked.split}' first",
             )
     found = compare(
         list(folders),

@@ -4,6 +4,7 @@ Annotations are not put off here as elsewhere: FastAPI reads them, and they name
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -25,6 +26,8 @@ from golde.service.shelf import Open, Shelf
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+_LOG = logging.getLogger("golde.service")
 
 _PREFIX = "/api/v1"
 
@@ -92,7 +95,12 @@ class Service:
         """Take up new models as they appear."""
         while True:
             await asyncio.sleep(self.limits.poll_seconds)
-            for name, well in await asyncio.to_thread(self.shelf.refresh):
+            try:
+                events = await asyncio.to_thread(self.shelf.refresh)
+            except Exception:  # whatever was in a folder, it must not end the watch
+                _LOG.exception("the folders of runs could not be looked at")
+                continue
+            for name, well in events:
                 self.metrics.reloads.labels(name, "ok" if well else "failed").inc()
 
 
@@ -344,7 +352,7 @@ def _add_errors(app: "FastAPI", service: Service) -> None:
 
     @app.exception_handler(GoldeError)
     async def refused(request: Request, error: GoldeError) -> Response:
-        return told(Problem(422, "refused", str(error)))
+        return told(Problem(422, "refused", service.shelf.told(str(error))))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:

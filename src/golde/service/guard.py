@@ -121,7 +121,7 @@ class Guard:
             if not status:
                 await respond(send_guarded, problem)
         except Exception:
-            _LOG.exception("a request failed: %s %s", scope["method"], scope["path"])
+            _LOG.exception("a request failed: %s %r", scope["method"], scope["path"])
             if status:
                 raise  # the answer has begun: the connection must break off
             unknown = Problem(500, "internal", "something went wrong here; the log says what")

@@ -48,15 +48,18 @@ def serve(
 
 
 def _protocol(seconds: float) -> type[asyncio.Protocol]:
-    """HTTP/1.1 by h11, which is strict, with a limit for the head of a request to arrive.
+    """HTTP/1.1 by h11, which is strict, with limits for the head of a request to arrive and for who reads
+    nothing of an answer.
 
-    uvicorn waits for it as long as it takes, and so many who send a letter a minute would be enough.
+    uvicorn waits for either as long as it takes, and so many who send a letter a minute, or ask and never
+    read, would be enough to keep all others out.
     """
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Impatient(H11Protocol):
         timer: asyncio.TimerHandle | None = None
+        reading: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -69,6 +72,32 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
             self.forget()
+            self.forget_reader()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self.watch_reader(self.transport.get_write_buffer_size())
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self.forget_reader()
+
+        def watch_reader(self, left: int) -> None:
+            """Break off unless some of the bytes that are left are taken in time."""
+
+            def look() -> None:
+                now = self.transport.get_write_buffer_size()
+                if now == left:
+                    self.transport.abort()
+                else:
+                    self.watch_reader(now)
+
+            self.reading = self.loop.call_later(seconds, look)
+
+        def forget_reader(self) -> None:
+            if self.reading is not None:
+                self.reading.cancel()
+                self.reading = None
 
         def watch(self) -> None:
             if self.conn.their_state is not h11.IDLE:  # the head is there

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from os.path import abspath
 from pathlib import Path
 
 from golde.errors import GoldeError
@@ -30,7 +31,8 @@ def named_folders(paths: Iterable[Path]) -> dict[str, Path]:
         if place in places:
             raise GoldeError(f"{path}: is the same run as {places[place]}; name different ones")
         places[place] = path
-        base = place.name or "run"
+        # That of a link to a run, not of what it leads to now: addresses must outlast the next model.
+        base = Path(abspath(path)).name or "run"
         number = 1
         name = base
         while name in found:

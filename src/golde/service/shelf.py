@@ -53,7 +53,8 @@ class OpenRun:
         self.opened, self.digest = datetime.now(UTC), run.folder.about()["digest"]
         graph = run.graph
         triples = torch.cat([graph.split(split) for split in SPLITS])
-        ends = torch.cat([triples[:, 0], triples[:, 2]])
+        head, _, tail = triples.unbind(1)
+        ends = torch.cat([head, tail[tail != head]])  # a fact with itself is one fact
         self.entity_facts = torch.bincount(ends, minlength=len(graph.entities))
         self.relation_facts = torch.bincount(triples[:, 1], minlength=len(graph.relations))
         self.entities = NameIndex(graph.entities.names, self.entity_facts.numpy())
@@ -161,6 +162,13 @@ class Shelf:
         """Why what is in the folder now is not served, if it is not."""
         return self._place(name).trouble
 
+    def told(self, message: str) -> str:
+        """A message to who asks from elsewhere: runs by their names, not by places on this machine."""
+        for name, place in self._places.items():
+            if place.folder.is_absolute():
+                message = message.replace(str(place.folder), name)
+        return message
+
     def refresh(self) -> list[tuple[str, bool]]:
         """Open again what has changed; (name, whether it went well) of each. Slow: for a thread.
 
@@ -186,7 +194,7 @@ class Shelf:
             run = OpenRun(name, self._open(place.folder), place.run.revision + 1)
             figures = _figures(run)
         except Exception as error:  # whatever it is, it must not take the old one down
-            place.trouble = f"the files have changed but cannot be served: {error}"
+            place.trouble = self.told(f"the files have changed but cannot be served: {error}")
             return False
         place.run, place.figures, place.trouble = run, figures, None
         return True
