@@ -34,7 +34,7 @@ def address(runs: dict[str, Path]) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright's event loop must not outlast the tests that need it
 def browser() -> Iterator[Any]:
     """Chromium: Debian's, or the one that Playwright brings."""
     api = pytest.importorskip("playwright.sync_api", reason="needs pip install 'golde[browser]'")
