@@ -34,7 +34,7 @@ from golde.kernels.triton.distance_kernels import (
 )
 from golde.kernels.triton.draw import COLUMNS, DRAWN
 from golde.kernels.triton.draw_kernels import draw_kernel, known_kernel
-from golde.kernels.triton.host_rows import read_kernel, write_kernel
+from golde.kernels.triton.host_rows import move_kernel
 from golde.kernels.triton.loss import HELD, SCALED
 from golde.kernels.triton.loss_kernels import adversarial_kernel, scale_kernel
 from golde.kernels.triton.orth import REGISTERS
@@ -158,9 +158,9 @@ def of_the_table() -> Iterator[Any]:
         constants = {"D": 792, "BLOCK": 1024, "CORRECTED": 20_000, **kind}
         named = types(TABLE, usual="*fp32")
         yield built(kernel, named, constants, num_warps=4, enable_fp_fusion=False)
-    for kernel in (read_kernel, write_kernel):
-        constants = {"D": 792, "BLOCK": 1024}
-        yield built(kernel, types("ids *rows *table"), constants, num_warps=4)
+    for to_table in (False, True):
+        constants = {"D": 792, "BLOCK": 1024, "TO_TABLE": to_table}
+        yield built(move_kernel, types("ids *rows *table"), constants, num_warps=4)
 
 
 def of_the_other_parameters() -> Iterator[Any]:

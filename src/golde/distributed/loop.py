@@ -34,14 +34,11 @@ from golde.runs import RunFolder
 from golde.runs.environment import environment
 from golde.training.checkpoint import restore, tensors_of
 from golde.training.defaults import resolve_sizes
-from golde.training.loop import (
-    Training,
-    Watcher,
+from golde.training.loop import Training, Watcher, no_training_facts, pick_device
+from golde.training.opening import (
     at_start,
     goes_on,
-    no_training_facts,
     note_resumed,
-    pick_device,
     refuse_other_checkpoint,
     refuse_other_graph,
 )
@@ -95,7 +92,7 @@ def _opened(
     world: World,
     stack: ExitStack,
 ) -> GraphShare:
-    """``golde.training.loop.open_folder`` for several; the first process keeps others out of the folder."""
+    """``golde.training.opening.open_folder`` for several; the first process keeps others out of it."""
     goes_on_ = False
     digest = graph.digest
     with world.all_or_none():

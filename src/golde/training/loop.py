@@ -9,29 +9,29 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from golde.config import Config, TrainingConfig
 from golde.data.graph import KnowledgeGraph
-from golde.errors import ConfigError, GoldeError, RunError
+from golde.errors import ConfigError, GoldeError
 from golde.evaluation.evaluate import Evaluation, figures_of, rank_triples
 from golde.evaluation.protocol import Protocol
 from golde.evaluation.ranking import CountingScorer, NonFiniteScoreError, Ranks
 from golde.kernels.triton import has_triton
 from golde.models import Model, build, place
 from golde.runs import RunFolder
-from golde.runs.atomic import RESTORE, write_text
+from golde.runs.atomic import write_text
 from golde.runs.card import write_card
-from golde.runs.commit import loaded_commit
 from golde.runs.environment import environment
 from golde.training import checkpoint
 from golde.training.checkpoint import Progress
 from golde.training.defaults import captures, compiles, resolve
 from golde.training.host_update import HostUpdate
 from golde.training.memory import enough_memory, refuse_oversize
+from golde.training.opening import open_folder, refuse_other_checkpoint
 from golde.training.sampling import Sampler
 from golde.training.schedule import learning_rate
 from golde.training.update import Steps, Update
@@ -114,15 +114,6 @@ def no_training_facts() -> GoldeError:
     return GoldeError("the graph has no training facts; nothing can be learned from it")
 
 
-def refuse_other_checkpoint(path: Path, started: str) -> None:
-    """An error if a run was begun by one process and is to go on in several, or the other way round."""
-    if path.is_file():
-        raise RunError(
-            f"{path}: the run was started {started}, and draws its batches in another order; resume it "
-            f"{started}, or start a new run folder"
-        )
-
-
 def pick_device(name: str) -> torch.device:
     """``auto`` takes a GPU when there is one."""
     if name == "auto":
@@ -132,72 +123,6 @@ def pick_device(name: str) -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise ConfigError("no CUDA device is available here; use --device cpu or auto")
     return torch.device(name)
-
-
-def open_folder(
-    folder: RunFolder, graph: KnowledgeGraph, config: Config, here: dict[str, Any], resume: bool
-) -> KnowledgeGraph:
-    """Create the run folder, or check that what is there is the run to go on with.
-
-    Returns the graph as the run numbers it: the same facts may come in another order, with other ids.
-    """
-    if not goes_on(folder, graph.digest, config, resume):
-        folder.create(config, graph, at_start(here))
-        return graph
-    graph = folder.graph()
-    refuse_other_graph(folder, graph.digest)
-    note_resumed(folder, here)
-    return graph
-
-
-def at_start(here: dict[str, Any]) -> dict[str, Any]:
-    """What ``run.json`` says of a run that begins."""
-    return {"environment": here, "commit": loaded_commit(), "finished": False}
-
-
-def goes_on(folder: RunFolder, digest: str, config: Config, resume: bool) -> bool:
-    """Whether there is a run to go on with; an error if it is another, or something else."""
-    if not folder.exists():
-        if folder.occupied():
-            raise RunError(
-                f"{folder.path}: the folder is not empty and holds no run; choose an empty or new one"
-            )
-        folder.remove_leftovers()
-        return False
-    if not resume:
-        raise RunError(
-            f"{folder.path}: holds a run already; add --resume to go on with it, "
-            "or choose another --out"
-        )
-    stored = folder.config()
-    if stored != config:
-        raise ConfigError(
-            f"{folder.path}: was started with other settings ({stored.difference(config)}); "
-            "resume without giving any, or choose another --out"
-        )
-    if folder.about()["digest"] != digest:
-        raise RunError(
-            f"{folder.path}: was started on other data; resume with the same graph "
-            "or choose another --out"
-        )
-    return True
-
-
-def refuse_other_graph(folder: RunFolder, digest: str) -> None:
-    """An error if the graph in the folder, whose digest is given, is not that of the run."""
-    if folder.about()["digest"] != digest:
-        raise RunError(
-            f"{folder.path / 'graph.safetensors'}: is not the graph of this run; {RESTORE}"
-        )
-
-
-def note_resumed(folder: RunFolder, here: dict[str, Any]) -> None:
-    """Keep where a run goes on: the end depends on it too."""
-    folder.remove_leftovers()
-    about = folder.about()
-    before = about.get("resumed_in", [])
-    if not about.get("finished") and here not in [about.get("environment"), *before]:
-        folder.update_about(resumed_in=[*before, here])
 
 
 class Training:

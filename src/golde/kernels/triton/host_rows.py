@@ -10,53 +10,44 @@ from __future__ import annotations
 from torch import Tensor
 
 from golde.kernels.triton.language import kernel, tl
-from golde.kernels.triton.rehearsal import Kernel
 
 COLUMNS = 1024
 """Numbers of a row that are moved at once."""
 
 
 @kernel
-def read_kernel(ids, rows, table, E, D: tl.constexpr, BLOCK: tl.constexpr):
-    """``rows[i] = table[ids[i]]`` where there is such a row."""
+def move_kernel(ids, rows, table, E, D: tl.constexpr, BLOCK: tl.constexpr, TO_TABLE: tl.constexpr):
+    """``rows[i] = table[ids[i]]`` or the other way, where there is such a row.
+
+    Rows that go to the table have ids of which no two are the same.
+    """
     i = tl.program_id(0).to(tl.int64)
     row = tl.load(ids + i)
     if row < E:
         for begin in range(0, D, BLOCK):
             column = begin + tl.arange(0, BLOCK)
             inside = column < D
-            tl.store(
-                rows + i * D + column, tl.load(table + row * D + column, mask=inside), mask=inside
-            )
-
-
-@kernel
-def write_kernel(ids, rows, table, E, D: tl.constexpr, BLOCK: tl.constexpr):
-    """``table[ids[i]] = rows[i]`` where there is such a row; no two ids are the same."""
-    i = tl.program_id(0).to(tl.int64)
-    row = tl.load(ids + i)
-    if row < E:
-        for begin in range(0, D, BLOCK):
-            column = begin + tl.arange(0, BLOCK)
-            inside = column < D
-            tl.store(
-                table + row * D + column, tl.load(rows + i * D + column, mask=inside), mask=inside
-            )
+            here, there = rows + i * D + column, table + row * D + column
+            if TO_TABLE:
+                tl.store(there, tl.load(here, mask=inside), mask=inside)
+            else:
+                tl.store(here, tl.load(there, mask=inside), mask=inside)
 
 
 def read_rows(table: Tensor, ids: Tensor, rows: Tensor) -> None:
     """Rows ``ids`` (n,) of a pinned table (E, …) into those on the device; an id of E stands for none."""
-    _launch(read_kernel, table, ids, rows)
+    _move(table, ids, rows, to_table=False)
 
 
 def write_rows(table: Tensor, ids: Tensor, rows: Tensor) -> None:
     """The other way."""
-    _launch(write_kernel, table, ids, rows)
+    _move(table, ids, rows, to_table=True)
 
 
-def _launch(function: Kernel, table: Tensor, ids: Tensor, rows: Tensor) -> None:
+def _move(table: Tensor, ids: Tensor, rows: Tensor, *, to_table: bool) -> None:
     D = rows[0].numel()
     block = min(COLUMNS, 1 << (D - 1).bit_length())
-    function[(len(ids),)](
-        ids, rows, table, len(table), D=D, BLOCK=block, num_warps=max(1, min(4, block // 128))
+    warps = max(1, min(4, block // 128))
+    move_kernel[(len(ids),)](
+        ids, rows, table, len(table), D=D, BLOCK=block, TO_TABLE=to_table, num_warps=warps
     )
