@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from starlette.testclient import TestClient
 
-from golde.service import bodies
+from golde.service import bodies, requests, shapes, suggestions
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +70,10 @@ def test_every_operation_has_examples_and_words(api: Any) -> None:
 
 MODELS = [
     model
-    for model in vars(bodies).values()
+    for module in (requests, bodies, shapes, suggestions)
+    for model in vars(module).values()
     if isinstance(model, type)
-    and issubclass(model, bodies.BaseModel)
+    and issubclass(model, BaseModel)
     and "examples" in (model.model_config.get("json_schema_extra") or {})
 ]
 

@@ -19,7 +19,7 @@ from golde.inference import Prediction, Query
 from golde.models import GoldE
 from golde.progress import Progress
 from golde.report.compare import compare
-from golde.service import bodies
+from golde.service import bodies, requests, shapes
 from golde.service.names import NameIndex
 from golde.service.problems import Problem
 from golde.service.shelf import OpenRun, Shelf
@@ -64,7 +64,7 @@ def _scored(run: OpenRun, lists: Sequence[Sequence[tuple[str, str, str]]]) -> li
     return [[next(rest) for _ in some] for some in lists]
 
 
-def question(run: OpenRun, asked: bodies.PredictRequest) -> tuple[Key, Question]:
+def question(run: OpenRun, asked: requests.PredictRequest) -> tuple[Key, Question]:
     """The question that a request asks, its names looked up."""
     query = Query(asked.head, asked.relation, asked.tail)
     for name in (asked.head, asked.tail):
@@ -77,7 +77,7 @@ def question(run: OpenRun, asked: bodies.PredictRequest) -> tuple[Key, Question]
 
 
 def predicted(
-    run: OpenRun, asked: bodies.PredictRequest, found: Sequence[Prediction]
+    run: OpenRun, asked: requests.PredictRequest, found: Sequence[Prediction]
 ) -> bodies.PredictAnswer:
     slot = 0 if asked.head is None else 1 if asked.relation is None else 2
     answers = [
@@ -96,7 +96,7 @@ def predicted(
 
 
 def facts_to_score(
-    run: OpenRun, asked: bodies.ScoreRequest
+    run: OpenRun, asked: requests.ScoreRequest
 ) -> tuple[Key, list[tuple[str, str, str]]]:
     """The facts of a request, their names looked up."""
     for fact in asked.facts:
@@ -207,7 +207,7 @@ def _figures(found: dict[str, Any]) -> bodies.Figures:
 
 
 def search(
-    run: OpenRun, index: NameIndex, facts: Tensor, asked: bodies.SearchQuery
+    run: OpenRun, index: NameIndex, facts: Tensor, asked: requests.SearchQuery
 ) -> bodies.SearchAnswer:
     found = [
         bodies.NamedEntity(name=index.names[i], facts=int(facts[i]), match=how)  # type: ignore[arg-type]
@@ -216,7 +216,7 @@ def search(
     return bodies.SearchAnswer(run=run.name, found=found)
 
 
-def facts_about(run: OpenRun, asked: bodies.FactsQuery) -> bodies.FactsAnswer:
+def facts_about(run: OpenRun, asked: requests.FactsQuery) -> bodies.FactsAnswer:
     graph = run.run.graph
     one = entity(run, asked.entity)
     direction, other = graph.known().about(one)
@@ -255,7 +255,7 @@ def _known_facts(
     return found
 
 
-def neighbours(run: OpenRun, asked: bodies.NeighboursQuery) -> bodies.NeighboursAnswer:
+def neighbours(run: OpenRun, asked: requests.NeighboursQuery) -> bodies.NeighboursAnswer:
     names = run.run.graph.entities
     found = nearest(run.run.model, entity(run, asked.entity), asked.top)
     return bodies.NeighboursAnswer(
@@ -270,7 +270,7 @@ def neighbours(run: OpenRun, asked: bodies.NeighboursQuery) -> bodies.Neighbours
 
 @torch.no_grad()
 def explained(
-    run: OpenRun, asked: bodies.ExplainRequest, progress: Progress
+    run: OpenRun, asked: requests.ExplainRequest, progress: Progress
 ) -> bodies.ExplainAnswer:
     fact = asked.head, asked.relation, asked.tail
     entity(run, asked.head)
@@ -292,27 +292,27 @@ def explained(
     return bodies.ExplainAnswer.model_validate(found)
 
 
-def geometry(run: OpenRun, progress: Progress) -> bodies.GeometryAnswer:
+def geometry(run: OpenRun, progress: Progress) -> shapes.GeometryAnswer:
     relations = [
-        bodies.RelationBody.model_validate(one.as_dict(components=False))
+        shapes.RelationBody.model_validate(one.as_dict(components=False))
         for one in run.geometry(progress)
     ]
-    return bodies.GeometryAnswer(run=run.name, relations=relations)
+    return shapes.GeometryAnswer(run=run.name, relations=relations)
 
 
-def relation_in_detail(run: OpenRun, name: str, progress: Progress) -> bodies.RelationAnswer:
+def relation_in_detail(run: OpenRun, name: str, progress: Progress) -> shapes.RelationAnswer:
     one, model, graph = relation(run, name), run.run.model, run.run.graph
     shape = None
     if isinstance(model, GoldE):
         (found,) = relation_geometry(model, graph, [one], links=run.links, progress=progress)
-        shape = bodies.RelationBody.model_validate(found.as_dict(components=True))
+        shape = shapes.RelationBody.model_validate(found.as_dict(components=True))
     rules = [_rule(rule, graph) for rule in run.rules(one, progress)]
-    return bodies.RelationAnswer(run=run.name, geometry=shape, rules=rules)
+    return shapes.RelationAnswer(run=run.name, geometry=shape, rules=rules)
 
 
-def _rule(found: JudgedRule, graph: KnowledgeGraph) -> bodies.RuleBody:
+def _rule(found: JudgedRule, graph: KnowledgeGraph) -> shapes.RuleBody:
     rule, names = found.rule, graph.relations
-    return bodies.RuleBody(
+    return shapes.RuleBody(
         words=rule.words(names),
         kind=rule.kind,
         body=[names[r] for r in rule.body],
@@ -335,7 +335,7 @@ class Points(NamedTuple):
     columns: dict[str, Tensor]
 
 
-def points(run: OpenRun, asked: bodies.PointsQuery) -> Points:
+def points(run: OpenRun, asked: requests.PointsQuery) -> Points:
     """The points of a view: all entities it may show, or as many as are wanted."""
     model, graph = checked(run.run.model), run.run.graph
     shaping = None if asked.relation is None else relation(run, asked.relation)
@@ -384,16 +384,16 @@ def points_header(run: OpenRun, found: Points) -> dict[str, Any]:
     }
 
 
-def points_body(run: OpenRun, found: Points) -> bodies.PointsAnswer:
+def points_body(run: OpenRun, found: Points) -> shapes.PointsAnswer:
     lists = {"z": None} | {name: column.tolist() for name, column in found.columns.items()}
     names = run.run.graph.entities
-    return bodies.PointsAnswer.model_validate(
+    return shapes.PointsAnswer.model_validate(
         points_header(run, found) | lists | {"name": [names[i] for i in lists["id"] or ()]}
     )
 
 
 def compared(
-    shelf: Shelf, asked: bodies.CompareRequest, progress: Progress
+    shelf: Shelf, asked: requests.CompareRequest, progress: Progress
 ) -> bodies.CompareAnswer:
     """Two runs by the ranks kept in their folders; nothing is ranked or written here."""
     one, other = shelf[asked.first], shelf[asked.second]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from golde._version import __version__
 from golde.errors import GoldeError, MissingExtraError
-from golde.service import answers, bodies
+from golde.service import answers, bodies, requests, schema, shapes
 from golde.service.batching import Batcher
 from golde.service.exploring import add_page
 from golde.service.guard import Access, Guard
@@ -149,27 +149,27 @@ def _add_questions(app: "FastAPI", service: Service) -> None:
         return answers.runs(shelf, __version__)
 
     @app.post(f"{_PREFIX}/runs/{{run}}/predict", summary="Answer a query", tags=["questions"])
-    async def predict(run: bodies.RunName, asked: bodies.PredictRequest) -> bodies.PredictAnswer:
+    async def predict(run: schema.RunName, asked: requests.PredictRequest) -> bodies.PredictAnswer:
         """The most plausible heads, relations or tails: whichever of the three is left out."""
         opened = shelf[run]
         key, question = answers.question(opened, asked)
         return answers.predicted(opened, asked, await service.ask(key, question))
 
     @app.post(f"{_PREFIX}/runs/{{run}}/score", summary="Score facts", tags=["questions"])
-    async def score(run: bodies.RunName, asked: bodies.ScoreRequest) -> bodies.ScoreAnswer:
+    async def score(run: schema.RunName, asked: requests.ScoreRequest) -> bodies.ScoreAnswer:
         """The forward score of each fact, with its probability if the run is calibrated."""
         opened = shelf[run]
         key, facts = answers.facts_to_score(opened, asked)
         return answers.scored(opened, await service.ask(key, facts))
 
     @app.post(f"{_PREFIX}/runs/{{run}}/explain", summary="Explain a fact", tags=["questions"])
-    async def explain(run: bodies.RunName, asked: bodies.ExplainRequest) -> bodies.ExplainAnswer:
+    async def explain(run: schema.RunName, asked: requests.ExplainRequest) -> bodies.ExplainAnswer:
         """Rules that imply a fact, near facts, and the components that carried its score."""
         opened = shelf[run]
         return await jobs.do(lambda progress: answers.explained(opened, asked, progress))
 
     @app.post(f"{_PREFIX}/compare", summary="Compare two runs", tags=["runs"])
-    async def compare(asked: bodies.CompareRequest) -> bodies.CompareAnswer:
+    async def compare(asked: requests.CompareRequest) -> bodies.CompareAnswer:
         """Figures of two runs on one graph, and whether their differences mean anything."""
         return await jobs.do(lambda progress: answers.compared(shelf, asked, progress))
 
@@ -186,7 +186,7 @@ def _add_geometry(app: "FastAPI", service: Service) -> None:
         tags=["geometry"],
         response_model_exclude_none=True,
     )
-    async def geometry(run: bodies.RunName) -> bodies.GeometryAnswer:
+    async def geometry(run: schema.RunName) -> shapes.GeometryAnswer:
         """Curvature, scaling, boost, angles and involution error of each relation."""
         opened = shelf[run]
         return await jobs.do(lambda progress: answers.geometry(opened, progress))
@@ -195,8 +195,8 @@ def _add_geometry(app: "FastAPI", service: Service) -> None:
         f"{_PREFIX}/runs/{{run}}/relation", summary="One relation in detail", tags=["geometry"]
     )
     async def relation(
-        run: bodies.RunName, asked: Annotated[bodies.RelationQuery, Query()]
-    ) -> bodies.RelationAnswer:
+        run: schema.RunName, asked: Annotated[requests.RelationQuery, Query()]
+    ) -> shapes.RelationAnswer:
         """Its map in every component, and the rules that lead to it."""
         opened = shelf[run]
         return await jobs.do(
@@ -207,7 +207,7 @@ def _add_geometry(app: "FastAPI", service: Service) -> None:
         f"{_PREFIX}/runs/{{run}}/points",
         summary="Entities in one component",
         tags=["geometry"],
-        response_model=bodies.PointsAnswer,
+        response_model=shapes.PointsAnswer,
         responses={
             200: {
                 "description": "Arrays, or with format=binary a header and columns.",
@@ -215,7 +215,7 @@ def _add_geometry(app: "FastAPI", service: Service) -> None:
             }
         },
     )
-    async def points(run: bodies.RunName, asked: Annotated[bodies.PointsQuery, Query()]) -> Any:
+    async def points(run: schema.RunName, asked: Annotated[requests.PointsQuery, Query()]) -> Any:
         """Places in the Poincaré disk of a hyperbolic component, or along three axes of any other."""
         opened = shelf[run]
 
@@ -233,7 +233,7 @@ def _add_geometry(app: "FastAPI", service: Service) -> None:
         f"{_PREFIX}/runs/{{run}}/neighbours", summary="Entities near another", tags=["geometry"]
     )
     async def neighbours(
-        run: bodies.RunName, asked: Annotated[bodies.NeighboursQuery, Query()]
+        run: schema.RunName, asked: Annotated[requests.NeighboursQuery, Query()]
     ) -> bodies.NeighboursAnswer:
         """The nearest in tangent coordinates, with no relation in between."""
         opened = shelf[run]
@@ -248,7 +248,7 @@ def _add_names(app: "FastAPI", service: Service) -> None:
 
     @app.get(f"{_PREFIX}/runs/{{run}}/entities", summary="Search entities", tags=["names"])
     async def entities(
-        run: bodies.RunName, asked: Annotated[bodies.SearchQuery, Query()]
+        run: schema.RunName, asked: Annotated[requests.SearchQuery, Query()]
     ) -> bodies.SearchAnswer:
         """As they are typed: beginnings, words, pieces, then names with a slip; frequent ones first."""
         one = shelf[run]
@@ -256,7 +256,7 @@ def _add_names(app: "FastAPI", service: Service) -> None:
 
     @app.get(f"{_PREFIX}/runs/{{run}}/relations", summary="Search relations", tags=["names"])
     async def relations(
-        run: bodies.RunName, asked: Annotated[bodies.SearchQuery, Query()]
+        run: schema.RunName, asked: Annotated[requests.SearchQuery, Query()]
     ) -> bodies.SearchAnswer:
         """The same for relations; with nothing asked, the most frequent ones."""
         one = shelf[run]
@@ -266,7 +266,7 @@ def _add_names(app: "FastAPI", service: Service) -> None:
 
     @app.get(f"{_PREFIX}/runs/{{run}}/facts", summary="Facts about an entity", tags=["names"])
     async def facts(
-        run: bodies.RunName, asked: Annotated[bodies.FactsQuery, Query()]
+        run: schema.RunName, asked: Annotated[requests.FactsQuery, Query()]
     ) -> bodies.FactsAnswer:
         """What the graph says of an entity, in all splits."""
         one = shelf[run]

@@ -1,183 +1,12 @@
-"""What requests and answers hold. Examples are of ``world``, the graph that ships."""
+"""What answers hold, but for maps, rules and points (``shapes``)."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from golde.service.limits import (
-    LONGEST_NAME,
-    MOST_ANSWERS,
-    MOST_FACTS,
-    MOST_NAMES,
-    MOST_NEIGHBOURS,
-    MOST_POINTS,
-    MOST_REASONS,
-)
-
-Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
-RunName = Annotated[
-    str, Field(max_length=LONGEST_NAME, description="The name of a run.", examples=["world"])
-]
-Split = Literal["train", "valid", "test"]
-Probability = Annotated[
-    float | None, Field(description="That the fact is true; null of a run that is not calibrated.")
-]
-
-
-def _with_example(**example: Any) -> ConfigDict:
-    return ConfigDict(json_schema_extra={"examples": [example]})
-
-
-class Asked(BaseModel):
-    """What a request may hold; anything else in it is a mistake."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-# Requests
-
-
-class PredictRequest(Asked):
-    """A fact with one of its three names left out: the unknown."""
-
-    model_config = _with_example(head="Latvia", relation="uses currency", top=3) | {
-        "extra": "forbid"
-    }
-
-    head: Name | None = Field(default=None, description="The entity a fact is about.")
-    relation: Name | None = Field(default=None, description="The relation.")
-    tail: Name | None = Field(default=None, description="The entity at the other end.")
-    top: int = Field(default=10, ge=1, le=MOST_ANSWERS, description="Answers wanted.")
-    known: Literal["mark", "keep", "drop"] = Field(
-        default="mark",
-        description="Answers that are in the graph: marked with their split, kept as they are, or dropped.",
-    )
-
-
-class FactBody(Asked):
-    """A fact."""
-
-    head: Name = Field(description="The entity it is about.", examples=["Latvia"])
-    relation: Name = Field(description="The relation.", examples=["uses currency"])
-    tail: Name = Field(description="The entity at the other end.", examples=["Euro"])
-
-
-class ScoreRequest(Asked):
-    """Facts to score."""
-
-    model_config = _with_example(
-        facts=[{"head": "Latvia", "relation": "uses currency", "tail": "Euro"}]
-    ) | {"extra": "forbid"}
-
-    facts: list[FactBody] = Field(min_length=1, max_length=MOST_FACTS, description="In any order.")
-
-
-class ExplainRequest(FactBody):
-    """A fact to explain, known or not."""
-
-    model_config = _with_example(head="Latvia", relation="uses currency", tail="Euro", top=2) | {
-        "extra": "forbid"
-    }
-
-    top: int = Field(default=5, ge=1, le=MOST_REASONS, description="Facts and rules of each kind.")
-
-
-class CompareRequest(Asked):
-    """Two runs on one graph."""
-
-    model_config = _with_example(first="world", second="transe", split="test") | {"extra": "forbid"}
-
-    first: Name = Field(description="The run that the other is held against.")
-    second: Name = Field(description="The other run.")
-    split: Split = Field(default="test", description="The facts that were ranked.")
-
-
-class SearchQuery(Asked):
-    """What is being typed."""
-
-    q: str = Field(
-        default="",
-        max_length=LONGEST_NAME,
-        description="The start of a name or of a word in it; left out, the most frequent names.",
-        examples=["latv"],
-    )
-    limit: int = Field(default=10, ge=1, le=MOST_NAMES, description="Names wanted.", examples=[5])
-
-
-class NeighboursQuery(Asked):
-    """One entity."""
-
-    entity: Name = Field(description="The entity.", examples=["Latvia"])
-    top: int = Field(
-        default=10, ge=1, le=MOST_NEIGHBOURS, description="Neighbours wanted.", examples=[5]
-    )
-
-
-class FactsQuery(Asked):
-    """One entity and a page of its facts."""
-
-    entity: Name = Field(description="The entity.", examples=["Latvia"])
-    relation: Name | None = Field(
-        default=None, description="Only facts of this relation.", examples=["uses currency"]
-    )
-    limit: int = Field(default=100, ge=1, le=MOST_FACTS, description="Facts wanted.", examples=[5])
-    offset: int = Field(
-        default=0, ge=0, le=1 << 40, description="Facts to leave out.", examples=[0]
-    )
-
-
-class RelationQuery(Asked):
-    """One relation."""
-
-    relation: Name = Field(description="The relation.", examples=["borders"])
-
-
-class PointsQuery(Asked):
-    """Which component to look at, and how."""
-
-    component: int = Field(
-        default=1,
-        ge=1,
-        le=1 << 30,
-        description="Its place among the ``components`` of the run, from 1.",
-        examples=[9],
-    )
-    relation: Name | None = Field(
-        default=None,
-        description="The relation whose curvature or weights shape the view; without one both are 1.",
-        examples=["borders"],
-    )
-    moved: bool = Field(
-        default=False, description="Entities where the relation takes them.", examples=[False]
-    )
-    which: Literal["all", "heads", "tails"] = Field(
-        default="all",
-        description="All entities, or those on one side of the relation.",
-        examples=["all"],
-    )
-    group_by: Name | None = Field(
-        default=None,
-        description="Groups are the tails of this relation; without it the relation and side an entity is "
-        "most often on.",
-        examples=["located in"],
-    )
-    limit: int = Field(
-        default=MOST_POINTS,
-        ge=1,
-        le=MOST_POINTS,
-        description="Points wanted; of more entities so many are drawn, always the same.",
-        examples=[3],
-    )
-    format: Literal["json", "binary"] = Field(
-        default="json",
-        description="Arrays, or a header and columns as described in docs/service.md.",
-        examples=["json"],
-    )
-
-
-# Answers
+from golde.service.schema import Probability, Split, with_example
 
 
 class ErrorDetail(BaseModel):
@@ -191,7 +20,7 @@ class ErrorDetail(BaseModel):
 class ErrorBody(BaseModel):
     """The answer to a request that cannot be served."""
 
-    model_config = _with_example(
+    model_config = with_example(
         error={
             "code": "unknown_entity",
             "message": "unknown entity 'Latvai'; did you mean 'Latvia', 'Latvian'?",
@@ -252,7 +81,7 @@ class RunInfo(BaseModel):
 class RunList(BaseModel):
     """All runs, in the order in which they were named."""
 
-    model_config = _with_example(
+    model_config = with_example(
         version="0.1.0",
         runs=[
             {
@@ -316,7 +145,7 @@ class Answer(BaseModel):
 class PredictAnswer(BaseModel):
     """The most plausible answers, best first."""
 
-    model_config = _with_example(
+    model_config = with_example(
         run="world",
         answers=[
             {
@@ -348,7 +177,7 @@ class ScoredFact(BaseModel):
 class ScoreAnswer(BaseModel):
     """The facts in the order asked."""
 
-    model_config = _with_example(
+    model_config = with_example(
         run="world",
         facts=[
             {
@@ -404,7 +233,7 @@ class AppliedRuleBody(BaseModel):
 class ExplainAnswer(BaseModel):
     """Why the model finds a fact plausible."""
 
-    model_config = _with_example(
+    model_config = with_example(
         fact=["Latvia", "uses currency", "Euro"],
         known="test",
         score=-6.775,
@@ -454,7 +283,7 @@ class NamedEntity(BaseModel):
 class SearchAnswer(BaseModel):
     """Names, the best first."""
 
-    model_config = _with_example(
+    model_config = with_example(
         run="world", found=[{"name": "Latvia", "facts": 26, "match": "start"}]
     )
 
@@ -473,7 +302,7 @@ class Neighbour(BaseModel):
 class NeighboursAnswer(BaseModel):
     """The nearest entities, nearest first."""
 
-    model_config = _with_example(
+    model_config = with_example(
         run="world",
         entity="Latvia",
         neighbours=[{"name": "Ukraine", "distance": 5.4, "facts": 38}],
@@ -496,7 +325,7 @@ class KnownFact(BaseModel):
 class FactsAnswer(BaseModel):
     """Facts about an entity, by relation: first those it is the head of."""
 
-    model_config = _with_example(
+    model_config = with_example(
         run="world",
         entity="Latvia",
         total=26,
@@ -507,156 +336,6 @@ class FactsAnswer(BaseModel):
     entity: str
     total: int = Field(description="How many there are without limit and offset.")
     facts: list[KnownFact]
-
-
-class Spread(BaseModel):
-    """Lowest, middle and highest value over the components, and each if asked for."""
-
-    min: float
-    median: float
-    max: float
-    components: list[float] | list[list[float]] | None = Field(
-        default=None, description="A value of each component, or one of each of its coordinates."
-    )
-
-
-class GroupBody(BaseModel):
-    """A relation's map in equal components."""
-
-    space: str
-    geometry: str
-    curvature: Spread | None = Field(default=None, description="−1/β, of hyperbolic components.")
-    scale: Spread | None = Field(default=None, description="√β, where β is a scale.")
-    boost: Spread | None = Field(default=None, description="‖b‖, of hyperbolic components.")
-    stretch: Spread | None = Field(default=None, description="Longest over shortest semi-axis.")
-    weights: Spread | None = Field(default=None, description="p of the ellipsoid Σ p x² = c.")
-    angles: Spread = Field(description="Of the rotations, in degrees.")
-    determinant: Spread
-
-
-class RelationBody(BaseModel):
-    """The map of one relation's forward direction."""
-
-    relation: str
-    facts: int = Field(description="In train.")
-    involution_error: float = Field(description="Of the map applied twice: 0 leads back.")
-    groups: list[GroupBody]
-
-
-_RELATION = {
-    "relation": "borders",
-    "facts": 448,
-    "involution_error": 0.0366,
-    "groups": [
-        {
-            "space": "Q9x8",
-            "geometry": "hyperbolic",
-            "curvature": {"min": -1.193, "median": -0.996, "max": -0.894},
-            "boost": {"min": 0.079, "median": 0.205, "max": 0.313},
-            "angles": {"min": 0.068, "median": 2.125, "max": 180.0},
-            "determinant": {"min": 1.0, "median": 1.0, "max": 1.0},
-        }
-    ],
-}
-
-
-class GeometryAnswer(BaseModel):
-    """All relations, the one with the most facts first."""
-
-    model_config = _with_example(run="world", relations=[_RELATION])
-
-    run: str
-    relations: list[RelationBody]
-
-
-class RuleBody(BaseModel):
-    """A rule that holds between relations."""
-
-    words: str = Field(description="With x, y and z for entities.")
-    kind: str = Field(description="symmetric, inverse, implication or composition.")
-    body: list[str] = Field(description="Relations in the order they are walked.")
-    head: str = Field(description="The relation that follows.")
-    support: int
-    instances: int
-    drawn: bool
-    confidence: float
-    pca_confidence: float
-    error: float | None = Field(
-        description="Of the learned maps: 0 where they agree, 1 for random."
-    )
-
-
-class RelationAnswer(BaseModel):
-    """One relation in detail: its map in every component, and the rules that lead to it."""
-
-    model_config = _with_example(
-        run="world",
-        geometry=_RELATION,
-        rules=[
-            {
-                "words": "x borders y ⇒ y borders x",
-                "kind": "symmetric",
-                "body": ["borders"],
-                "head": "borders",
-                "support": 418,
-                "instances": 448,
-                "drawn": False,
-                "confidence": 0.933,
-                "pca_confidence": 0.937,
-                "error": 0.0366,
-            }
-        ],
-    )
-
-    run: str
-    geometry: RelationBody | None = Field(
-        description="Null of a baseline, which has no curved maps."
-    )
-    rules: list[RuleBody]
-
-
-class PointsAnswer(BaseModel):
-    """Entities in one component."""
-
-    model_config = _with_example(
-        run="world",
-        component="Q9 #1",
-        geometry="hyperbolic",
-        view="disk",
-        curvature=-0.894,
-        semi_axes=None,
-        kept=0.378,
-        entities=2103,
-        groups=["→ near", "→ spoken language", "→ located in"],
-        id=[1112],
-        name=["New Hampshire"],
-        x=[-0.1156],
-        y=[-0.1613],
-        z=None,
-        depth=[0.692],
-        group=[2],
-        facts=[5],
-    )
-
-    run: str
-    component: str
-    geometry: str
-    view: Literal["disk", "ellipsoid"]
-    curvature: float | None = Field(description="Of a disk.")
-    semi_axes: list[float] | None = Field(
-        description="Of an ellipsoid that holds half of the points."
-    )
-    kept: float = Field(description="Share of the squared length that the directions shown keep.")
-    entities: int = Field(description="How many there are to choose from.")
-    groups: list[str] = Field(description="The names of the groups; −1 is none.")
-    id: list[int]
-    name: list[str]
-    x: list[float]
-    y: list[float]
-    z: list[float] | None = Field(description="Of an ellipsoid.")
-    depth: list[float] = Field(description="Distance from the origin, nothing projected away.")
-    group: list[int]
-    facts: list[int]
 
 
 class ComparedRun(BaseModel):
@@ -678,7 +357,7 @@ class ComparedRun(BaseModel):
 class CompareAnswer(BaseModel):
     """Both runs under one protocol, and whether their differences mean anything."""
 
-    model_config = _with_example(
+    model_config = with_example(
         graph="world",
         digest="a69992d9e22c…",
         protocol={"split": "test", "triples": 969},
@@ -716,7 +395,7 @@ class RunHealth(BaseModel):
 class Health(BaseModel):
     """Whether the service can answer."""
 
-    model_config = _with_example(
+    model_config = with_example(
         status="ok",
         version="0.1.0",
         waiting=0,

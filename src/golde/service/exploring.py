@@ -6,7 +6,7 @@ Annotations are not put off here: FastAPI reads them.
 import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
-from golde.service import answers, bodies, suggestions
+from golde.service import answers, schema, suggestions
 from golde.service.assets import START, assets
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def add_page(app: "FastAPI", service: Any, prefix: str) -> None:
         tags=["questions"],
     )
     async def suggest(
-        run: bodies.RunName, asked: Annotated[suggestions.SuggestionsQuery, Query()]
+        run: schema.RunName, asked: Annotated[suggestions.SuggestionsQuery, Query()]
     ) -> suggestions.SuggestionsAnswer:
         """The best answers of each side of a relation that entities of its kind are on."""
         opened = shelf[run]
@@ -39,7 +39,7 @@ def add_page(app: "FastAPI", service: Any, prefix: str) -> None:
 
     @app.post(f"{prefix}/runs/{{run}}/lookup", summary="Entities by number or name", tags=["names"])
     async def lookup(
-        run: bodies.RunName, asked: suggestions.LookupRequest
+        run: schema.RunName, asked: suggestions.LookupRequest
     ) -> suggestions.LookupAnswer:
         """Points have numbers; this tells their names, and the numbers of names."""
         return suggestions.looked_up(shelf[run], asked)

@@ -23,7 +23,7 @@ from golde.errors import GoldeError
 from golde.inference import Prediction
 from golde.models import GoldE
 from golde.progress import Progress, silent
-from golde.service import answers, bodies, suggestions
+from golde.service import answers, requests, suggestions
 from golde.service.bundle import bundled, harmless
 from golde.service.packing import packed
 from golde.service.problems import Problem
@@ -208,7 +208,7 @@ class _Steps:
             for group in shown
         ]
         near = answers.neighbours(
-            self.run, bodies.NeighboursQuery(entity=name, top=NEIGHBOURS)
+            self.run, requests.NeighboursQuery(entity=name, top=NEIGHBOURS)
         ).neighbours
         self.parts["neighbours"][name] = [[one.name, _digits(one.distance)] for one in near]
         best = sorted(
@@ -216,7 +216,7 @@ class _Steps:
             key=lambda one: (-(one.probability or 0.0), -one.score),
         )
         for one in best[:REASONED]:
-            fact = bodies.ExplainRequest(head=one.head, relation=one.relation, tail=one.tail)
+            fact = requests.ExplainRequest(head=one.head, relation=one.relation, tail=one.tail)
             why = answers.explained(self.run, fact, silent).model_dump()
             self.parts["reasons"][_key(one.head, one.relation, one.tail)] = _rounded(why)
 
@@ -266,7 +266,7 @@ def _comparisons(shelf: Shelf) -> dict[str, Any]:
     for first, second in permutations(shelf.names, 2):
         try:
             compared = answers.compared(
-                shelf, bodies.CompareRequest(first=first, second=second), silent
+                shelf, requests.CompareRequest(first=first, second=second), silent
             )
         except Problem:  # on other graphs, or not ranked: then the page says that it is left out
             continue

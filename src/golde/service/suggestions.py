@@ -17,7 +17,7 @@ from torch import Tensor
 from golde.data.graph import KnowledgeGraph
 from golde.data.known import in_turn
 from golde.inference import Prediction, Query
-from golde.service import answers, bodies
+from golde.service import answers, bodies, requests, schema
 from golde.service.limits import MOST_NAMES
 from golde.service.problems import Problem
 from golde.service.shelf import OpenRun
@@ -29,10 +29,10 @@ MOST_ROLES = 40
 MOST_OF_A_ROLE = 50
 
 
-class SuggestionsQuery(bodies.Asked):
+class SuggestionsQuery(requests.Asked):
     """One entity, and how much to suggest."""
 
-    entity: bodies.Name = Field(description="The entity.", examples=["Latvia"])
+    entity: schema.Name = Field(description="The entity.", examples=["Latvia"])
     roles: int = Field(
         default=12, ge=1, le=MOST_ROLES, description="Sides of relations to ask.", examples=[3]
     )
@@ -54,7 +54,7 @@ class Suggested(BaseModel):
 class SuggestionsAnswer(BaseModel):
     """The roles that fit an entity: those with the most probable answers first, or the most fitting."""
 
-    model_config = bodies._with_example(
+    model_config = schema.with_example(
         run="world",
         entity="Latvia",
         suggested=[
@@ -83,13 +83,13 @@ class SuggestionsAnswer(BaseModel):
     suggested: list[Suggested]
 
 
-class LookupRequest(bodies.Asked):
+class LookupRequest(requests.Asked):
     """Entities by number, as points have them, or by name."""
 
-    model_config = bodies._with_example(ids=[1112], names=["Latvia"]) | {"extra": "forbid"}
+    model_config = schema.with_example(ids=[1112], names=["Latvia"]) | {"extra": "forbid"}
 
     ids: list[int] = Field(default_factory=list, max_length=MOST_NAMES, description="Numbers.")
-    names: list[bodies.Name] = Field(
+    names: list[schema.Name] = Field(
         default_factory=list, max_length=MOST_NAMES, description="Names."
     )
 
@@ -105,7 +105,7 @@ class FoundEntity(BaseModel):
 class LookupAnswer(BaseModel):
     """The entities in the order asked, those by number first."""
 
-    model_config = bodies._with_example(
+    model_config = schema.with_example(
         run="world", entities=[{"id": 1112, "name": "New Hampshire", "facts": 5}]
     )
 
