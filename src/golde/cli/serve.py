@@ -61,8 +61,9 @@ def serve(
 ) -> None:
     """Answer questions to runs over HTTP, until Ctrl-C.
 
-    A run whose files change is opened again; should that fail, the old one stays. See /docs for
-    what can be asked. With --json the one value is printed once the service is ready.
+    Opened in a browser it is a page; /docs says what programs can ask. A run whose files change is
+    opened again; should that fail, the old one stays. With --json the one value is printed once the
+    service is ready.
     """
     from golde.service.address import host_name, listen, url
     from golde.service.guard import Access
