@@ -20,7 +20,8 @@ from golde.distributed.reading import load_share
 from golde.distributed.world import FailedElsewhereError, World
 from golde.errors import GoldeError
 from golde.runs import RunFolder
-from golde.training.loop import _sample, at_start
+from golde.training.loop import _sample
+from golde.training.opening import at_start
 from threads import together
 from tiny import quick
 
