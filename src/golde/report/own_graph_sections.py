@@ -66,14 +66,14 @@ def advise_geometry(found: dict[str, Any]) -> str:
                 f"{name}, {steps:,} steps",
                 variant,
                 f"`{signature}`",
+                str(len(mrr)),
                 f"**{fmean(mrr.values()):.4f}**{several}",
                 f"{fmean(changes):+.4f}" if changes and runs is not beside else "",
                 f"{fmean(run['validation']['hits@10'] for run in runs.values()):.3f}",
                 f"{fmean(run['seconds'] for run in runs.values()):,.0f} s",
             ]
         )
-    head = ["set", "signature", "", "validation MRR", "difference", "H@10", "training"]
-    seeds = ", ".join(map(str, sorted({one["seed"] for one in found["trainings"]})))
+    head = ["set", "signature", "", "seeds", "validation MRR", "difference", "H@10", "training"]
     machines = dict.fromkeys(
         f"{machine(one)}; commit `{short_commit(one['commit'])}`" for one in found["trainings"]
     )
@@ -82,7 +82,7 @@ def advise_geometry(found: dict[str, Any]) -> str:
         "*advised* what `golde advise` proposes for as many numbers, the others have all their components of "
         "one geometry. Settings are those of `configs/`, elliptic weights the paper's; so many "
         "steps and no more, last parameters; filtered MRR of the whole validation split, both sides, "
-        f"realistic rank on ties. Means over seeds {seeds} with their range, and the mean difference to the "
+        "realistic rank on ties. Means over seeds with their range, and the mean difference to the "
         f"chosen signature at the same seed. {''.join(failed)}{' and '.join(machines)}; written by "
         "`benchmarks/advise_geometry.py`."
     )
