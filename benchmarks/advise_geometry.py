@@ -78,8 +78,10 @@ def settings(
     """Those of the set, without anything that would end a run early or interrupt it."""
     letters = {term.letter for term in signature}
     weights = {k: weight for k, weight in config.model.weights.items() if k in letters}
-    changed = config.with_values(model={"signature": str(signature), "weights": weights})
-    return to_the_end(changed, graph, seed, steps)
+    changed = config.with_values(
+        model={"signature": str(signature), "weights": weights}, training={"steps": steps}
+    )
+    return to_the_end(changed, graph, seed)
 
 
 def study(

@@ -124,9 +124,10 @@ def settings(name: str, graph: KnowledgeGraph, variant: Variant, seed: int, step
     published = SETS[name]
     config = Config().with_values(
         model=published["model"] | {"curvature": variant.curvature},
-        training=published["training"] | {"log_every": max(1, min(100, steps // INTERVALS))},
+        training=published["training"]
+        | {"steps": steps, "log_every": max(1, min(100, steps // INTERVALS))},
     )
-    return to_the_end(config, graph, seed, steps)
+    return to_the_end(config, graph, seed)
 
 
 def score_error(model: GoldE, facts: Tensor) -> float:

@@ -68,11 +68,10 @@ def attempted(
         return {"failed": str(error)}
 
 
-def to_the_end(config: Config, graph: KnowledgeGraph, seed: int, steps: int) -> Config:
-    """These settings without anything that would end a run early or interrupt it."""
+def to_the_end(config: Config, graph: KnowledgeGraph, seed: int) -> Config:
+    """These settings and this seed without anything that would end a run early or interrupt it."""
     return config.with_values(
         training={
-            "steps": steps,
             "seed": seed,
             "validate_every": 0,
             "validate_limit": len(graph.valid),  # the figures of the end are those of all of them

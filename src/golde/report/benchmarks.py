@@ -17,6 +17,7 @@ from golde.report.gpu_sections import (
     gpu_step,
 )
 from golde.report.large_tables import large_tables
+from golde.report.other_levers import other_levers
 from golde.report.own_graph_sections import (
     advise_geometry,
     advise_million,
@@ -157,6 +158,7 @@ def serve_load(found: dict[str, Any]) -> str:
 
 
 SECTIONS = {
+    "other_levers": ("What moves accuracy and is no setting", other_levers),
     "default_accuracy": ("Without any option", default_accuracy),
     "gpu_budget": ("WN18RR in 45 seconds on a GPU", gpu_budget),
     "gpu_step": ("A training step on a GPU", gpu_step),
