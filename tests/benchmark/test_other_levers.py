@@ -24,6 +24,7 @@ from golde.report.benchmarks import section
 from golde.report.other_levers import other_levers
 from golde.training import loop, train, update
 from golde.training.loop import Training
+from golde.training.replay import EAGER, Replay
 from golde.training.sampling import Batch
 from golde.training.step import step_loss
 from tiny import quick, ring
@@ -145,12 +146,14 @@ def test_the_relation_term_is_added_with_its_weight(levers: Any) -> None:
 # Trainings.
 
 
-def trained(levers: Any, lever: Any, config: Config | None = None) -> dict[str, Tensor]:
+def trained(
+    levers: Any, lever: Any, config: Config | None = None, device: str = "cpu"
+) -> dict[str, Tensor]:
     """The parameters that a training on the ring ends with."""
     with tempfile.TemporaryDirectory() as folder, levers.in_force(lever):
         torch.manual_seed(0)
         config = config or quick(validate_every=0, regulariser="norm", regulariser_weight=0.1)
-        run = train(ring(), Path(folder, "run"), config, device="cpu")
+        run = train(ring(), Path(folder, "run"), config, device=device)
         return {name: p.detach() for name, p in run.load_model("cpu").named_parameters()}
 
 
@@ -333,6 +336,44 @@ def test_every_lever_changes_a_training_and_nothing_after_it(
     for one, other in itertools.combinations(rows, 2):
         if {one, other} != {"as-configured", "component-dropout-0.1"}:  # drops none of four
             assert not torch.equal(rows[one], rows[other]), (one, other)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="only a GPU captures steps")
+@pytest.mark.parametrize(
+    "lever", ["relation-prediction-1", "then-cross-entropy-0.3", "ellipsoid-geodesic", "lorentzian"]
+)
+def test_a_captured_step_has_the_lever(levers: Any, lever: str) -> None:
+    captured, launched = (
+        trained(
+            levers,
+            levers.LEVERS[lever],
+            quick(
+                model={"bias": True, "loop_bias": True}, steps=20, validate_every=0, compile=mode
+            ),
+            "cuda",
+        )
+        for mode in ("auto", "off")
+    )
+    for name, value in launched.items():
+        torch.testing.assert_close(captured[name], value, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="only a GPU captures steps")
+def test_a_replayed_step_drops_other_components(levers: Any) -> None:
+    make = levers.LEVERS["component-dropout-0.3"].model
+    made = model(make, "E2x9").to("cuda", torch.float32)
+    which = torch.arange(4, device="cuda")  # of queries, directions, answers and candidates alike
+    replay: Replay[Tensor] = Replay()
+
+    @torch.no_grad()
+    def work() -> Tensor:
+        rows = made.entity[which].repeat(3, 1)
+        found: Tensor = made.score_batch(rows, which, which, which, which, own=False)[2]
+        return found.sum()
+
+    found = [replay(work).item() for _ in range(20)]
+    assert replay.captured
+    assert len(set(found[EAGER:])) > 1
 
 
 # The study.
