@@ -12,7 +12,6 @@ from torch import Tensor
 
 from golde.data.graph import KnowledgeGraph
 from golde.data.vocabulary import Vocabulary
-from golde.errors import GoldeError
 from golde.evaluation.calibration import Array, Platt, sigmoid
 from golde.evaluation.reliability import reliability
 from golde.inference.calibrate import calibrate
@@ -139,13 +138,16 @@ def test_a_direction_that_shows_no_fact_gives_none_a_chance() -> None:
     assert fitted.probabilities(best, relation) > 0.3
 
 
-def test_a_run_that_finds_nothing_is_refused_and_told_what_to_do() -> None:
+@pytest.mark.parametrize("method", ["platt", "isotonic"])
+def test_a_run_that_finds_nothing_says_so(method: str) -> None:
     _, graph = planted()
     scores = without_facts(graph)
-    wrong = Planted(torch.stack([scores, scores.T]))
-    with pytest.raises(GoldeError, match=r"answers .* 0 are facts, .* at least 10 .* --prior 0.5"):
-        calibrate(cast(Model, wrong), graph)
-    calibrate(cast(Model, wrong), graph, prior=0.5)
+    model = cast(Model, Planted(torch.stack([scores, scores.T])))
+    fitted, judged = calibrate(model, graph, method=method)
+    said = fitted.probabilities(scores.double().flatten().numpy(), np.zeros(scores.numel(), int))
+    assert said.max() < 0.01
+    assert judged.after.ece < 0.01
+    assert judged.relations == {}
 
 
 def test_a_large_graph_is_asked_for_some_of_its_facts(monkeypatch: pytest.MonkeyPatch) -> None:

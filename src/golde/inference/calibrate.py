@@ -146,23 +146,15 @@ def _answers(
 ) -> Ways:
     """Answers to the questions of facts, each counting the same; every relation halved, facts apart."""
     found = shown_answers(model, graph, facts, each, progress)
-    if (right := int(found.right.sum())) < FEWEST_FACTS:
-        raise GoldeError(
-            f"{graph.name}: of the best {each} answers to the questions of {len(facts):,} validation facts "
-            f"{right} are facts, and at least {FEWEST_FACTS} are needed to fit on; train the run for longer, "
-            f"or fit to single claims with --prior {EVEN_CHANCES:g}"
-        )
-    backward, relation = (
-        found.direction >= len(graph.relations),
-        found.direction % len(graph.relations),
-    )
+    relations = len(graph.relations)
+    backward, relation = found.direction >= relations, found.direction % relations
     ways = {"forward": torch.ones_like(backward)}
     if model.config.reciprocal:
         ways = {"forward": ~backward, "backward": backward}
     claims = {}
     for way, at in ways.items():
         here, right_here = relation[at], found.right[at]
-        half = _halves(here + right_here * len(graph.relations), seed)
+        half = _halves(here + right_here * relations, seed)
         columns = found.score[at], right_here, here, torch.ones_like(found.score[at]), half
         claims[way] = Claims(*(column.numpy() for column in columns))
     return claims
