@@ -12,7 +12,8 @@ them: then the graph lacks as much as validation has. Each then judges what it w
   test facts, each counting the same;
 - claims: the test facts against typed negatives, every relation balanced;
 - missing: the best facts of `golde complete` that train and validation do not hold, and how many of them are
-  test facts, beside those found by score.
+  test facts, beside those found by score;
+- hard: where FOLDER/SET has test_negatives.tsv.xz, as CoDEx-S does, test facts against those, yes or no.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ import golde
 from golde import Config, KnowledgeGraph
 from golde.benchmark.provenance import provenance
 from golde.evaluation.calibration import METHODS, Array, Labels, balanced, sigmoid
+from golde.evaluation.classification import classification
 from golde.evaluation.negatives import typed_negatives
 from golde.evaluation.reliability import reliability
+from golde.inference.batch import read_triples
 from golde.inference.calibrate import EVEN_CHANCES, calibrate
 from golde.inference.calibration import Calibration
 from golde.inference.complete import complete
@@ -89,8 +92,34 @@ def missing(
     return counts
 
 
-def measure(model: Model, graph: KnowledgeGraph, seed: int) -> dict[str, Any]:
-    """Every calibration by both methods, on answers, on claims and on missing facts."""
+def told_apart(
+    model: Model, graph: KnowledgeGraph, negatives: torch.Tensor, calibration: Calibration
+) -> dict[str, Any]:
+    """Test facts from false claims (m, 3), by a probability of one half and by the thresholds."""
+    claims = torch.cat([graph.test, negatives])
+    labels, relation = np.arange(len(claims)) < len(graph.test), claims[:, 1].numpy()
+    scores = score_triples(model, claims).double().numpy()
+    taken = {
+        "probability": calibration.probabilities(scores, relation) >= 0.5,
+        "threshold": scores > calibration.forward.threshold(relation),
+    }
+    return {way: classification(yes, labels).as_dict() for way, yes in taken.items()}
+
+
+def hard_negatives(data_dir: Path | None, name: str, graph: KnowledgeGraph) -> torch.Tensor | None:
+    """False facts that come with the test split of a set, (m, 3), where there are any."""
+    path = None if data_dir is None else data_dir / name / "test_negatives.tsv.xz"
+    if path is None or not path.is_file():
+        return None
+    entities, relations = graph.entities, graph.relations
+    facts = read_triples(path, graph)
+    return torch.tensor([(entities.id(h), relations.id(r), entities.id(t)) for h, r, t in facts])
+
+
+def measure(
+    model: Model, graph: KnowledgeGraph, seed: int, hard: torch.Tensor | None = None
+) -> dict[str, Any]:
+    """Every calibration by both methods, on answers, claims, missing facts and hard negatives."""
     swapped = replace(graph, valid=graph.test, test=graph.valid)
     answers = shown_answers(model, swapped, graph.test, SHOWN)
     right, alike = answers.right.numpy(), np.ones(len(answers.right))
@@ -113,6 +142,7 @@ def measure(model: Model, graph: KnowledgeGraph, seed: int) -> dict[str, Any]:
                     "answers": judged(of_answers(fitted, answers), right, alike),
                     "claims": judged(fitted.probabilities(scores, relation), labels, weights),
                     "missing": missing(model, only_known, graph.test, fitted),
+                    "hard": None if hard is None else told_apart(model, graph, hard, fitted),
                 }
             )
     return {
@@ -130,7 +160,7 @@ def measure(model: Model, graph: KnowledgeGraph, seed: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=list(DATASETS))
-    parser.add_argument("--data-dir")
+    parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], help="a setting, as in golde train")
     parser.add_argument("--out", type=Path, required=True)
@@ -145,7 +175,12 @@ def main() -> None:
         results[name] = {
             "facts": {split: len(run.graph.split(split)) for split in ("train", "valid", "test")},
             "validation_mrr": mrr,
-            **measure(run.model, run.graph, options.seed),
+            **measure(
+                run.model,
+                run.graph,
+                options.seed,
+                hard_negatives(options.data_dir, name, run.graph),
+            ),
             "settings": run.config.model_dump(exclude_none=True),
         }
         for one in results[name]["calibrations"]:

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 from golde.api import train
 from golde.config import Config
@@ -31,7 +32,10 @@ def test_every_fit_is_judged_on_answers_claims_and_missing_facts(
     steps = {"steps": 150, "batch_size": 256, "log_every": 150, "validate_every": 150}
     config = Config().with_values(model={"signature": "P3x4"}, training=steps)
     run = train(symmetric(copies=60, held_out=0.4), tmp_path / "run", config, device="cpu")
-    found = study.measure(run.model, run.graph, 0)
+    hard = run.graph.test.roll(1, 0) * torch.tensor([1, 1, 0]) + run.graph.test * torch.tensor(
+        [0, 0, 1]
+    )
+    found = study.measure(run.model, run.graph, 0, hard)
     kinds = [(one["fitted_to"], one["method"]) for one in found["calibrations"]]
     assert kinds == [(kind, method) for method in study.METHODS for kind in WORDS]
     by_kind = {one["fitted_to"]: one for one in found["calibrations"][:3]}
@@ -51,3 +55,10 @@ def test_every_fit_is_judged_on_answers_claims_and_missing_facts(
     )
     assert f"| mirrors | **shown answers** | {ece} |" in text
     assert text.count("| mirrors |") == 4
+    told = by_kind["claims"]["hard"], by_kind["answers"]["hard"]
+    assert told[0]["threshold"] == told[1]["threshold"]
+    assert f"with an accuracy of {told[0]['probability']['accuracy']:.3f} by a" in text
+    for one in found["calibrations"]:
+        one["hard"] = None
+    text = shown_answers(where | {"results": {"mirrors": found | {"settings": settings}}})
+    assert "accuracy" not in text

@@ -53,6 +53,7 @@ def shown_answers(found: dict[str, Any]) -> str:
     by_score = ", ".join(
         f"{one['missing_by_score']['found']['1000']:,} on {name}" for name, one in sets.items()
     )
+    hard = "".join(_hard(name, one["calibrations"]) for name, one in sets.items())
     return (
         f"{table(head, rows)}\n\nAnswers are the best {shown} to the questions of test facts that training "
         f"and validation do not hold, right if they are test facts ({shares}); claims are test facts and "
@@ -62,6 +63,21 @@ def shown_answers(found: dict[str, Any]) -> str:
         "Platt and isotonic fits, the other columns of Platt fits. All are fitted on validation "
         "facts; test facts are neither right nor wrong there, but in the last row of each set, where they "
         "count as wrong: so far off is a graph that lacks as much as validation has. "
+        f"{hard}"
         f"`{space}`, {steps:,} steps, seed {found['seed']}. {provenance(found)}; written by "
         "`benchmarks/shown_answers.py`."
+    )
+
+
+def _hard(name: str, calibrations: list[dict[str, Any]]) -> str:
+    """How well Platt fits tell test facts from hard negatives, where a set has them."""
+    first = {one["fitted_to"]: one["hard"] for one in reversed(calibrations)}
+    if first["claims"] is None:
+        return ""
+    claims, answers = (first[kind]["probability"]["accuracy"] for kind in ("claims", "answers"))
+    parted = first["answers"]["threshold"]["accuracy"]
+    return (
+        f"Hard negatives of {name} are told from as many test facts with an accuracy of {claims:.3f} by a "
+        f"probability of one half or more where fitted to claims, {answers:.3f} where fitted to answers, few "
+        f"of which are facts, and {parted:.3f} by the thresholds of either. "
     )
