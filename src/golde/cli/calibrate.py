@@ -212,7 +212,8 @@ def _figures(found: Reliability) -> list[str]:
 def _negatives(made: Any) -> str:
     count = f"{made['count']:,}"
     if made["kind"] == "answers":
-        return f"{count} near misses among the best {made['each']} answers to their questions"
+        misses = f"{count} near miss{'es' * (made['count'] != 1)}"
+        return f"{misses} among the best {made['each']} answers to their questions"
     if made["kind"] == "typed":
         return f"{count} typed, up to {made['each']} for either side of a fact"
     left = made["known_left_out"]
