@@ -87,7 +87,8 @@ def calibrate(
         rows, source = typed_negatives(graph, graph.valid, each, seed)
         half = _halves(graph.valid[:, 1], seed)
         halves = torch.cat([half, half[source]])  # a negative is in the half of its fact
-        against = _against(model, graph, rows, halves, progress, each_relation=True)
+        seen = silent if prior is None else progress  # asking takes longer, and follows
+        against = _against(model, graph, rows, halves, seen, each_relation=True)
         made: dict[str, Any] = {"kind": "typed", "each": each, "count": len(rows)}
     else:
         prior = EVEN_CHANCES if prior is None else prior
