@@ -28,6 +28,7 @@ from golde.report.own_graph_sections import (
     paths,
 )
 from golde.report.scaling import scaling
+from golde.report.shown_answers import shown_answers
 from golde.report.tables import markdown as table
 from golde.report.tables import provenance, sources
 from golde.runs.atomic import read_json
@@ -175,6 +176,7 @@ SECTIONS = {
     "extend_million": ("New entities on a million facts", extend_million),
     "paths": ("Several hops", paths),
     "complete_heads": ("Facts that a graph lacks", complete_heads),
+    "shown_answers": ("Probabilities of shown answers", shown_answers),
     "explain_million": ("Reasons and rules on a million facts", explain_million),
     "serve_load": ("golde serve under load", serve_load),
 }

@@ -198,13 +198,13 @@ def complete_heads(found: dict[str, Any]) -> str:
     rows = [
         [
             f"{name} ({one['facts']['test']:,})",
-            words.get(rule, "the same, by probability"),
-            f"{counted['queries']:,}",
-            f"{counted['seconds']:.0f} s",
-            *(f"{hits:,}" for hits in counted["found"].values()),
+            word,
+            f"{one['test'][rule]['queries']:,}",
+            f"{one['test'][rule]['seconds']:.0f} s",
+            *(f"{hits:,}" for hits in one["test"][rule]["found"].values()),
         ]
         for name, one in sets.items()
-        for rule, counted in one["test"].items()
+        for rule, word in words.items()
     ]
     head = ["set (test facts)", "asked", "queries", "time", *(f"of {int(k):,}" for k in best)]
     by = str(found["chosen_by"])
@@ -215,7 +215,7 @@ def complete_heads(found: dict[str, Any]) -> str:
     (steps,) = {one["settings"]["training"]["steps"] for one in sets.values()}
     return (
         f"{table(head, rows)}\n\nTest facts among the most plausible ones that training and validation facts "
-        "do not hold, by score unless it says otherwise: `golde complete` with `--heads known`, `all` and "
+        "do not hold, by score: `golde complete` with `--heads known`, `all` and "
         f"`kind`, the default. Its s and t ({chosen}) were chosen by validation facts among the best "
         f"{found['chosen_by']:,} beside training facts alone. That s is at most one half was "
         "settled after a first look at these counts, and not by them: with more, a relation that half of its "
