@@ -124,7 +124,7 @@ def test_differences_are_to_the_chosen_signature_at_the_same_seed() -> None:
     runs.append(one("hyperbolic", "Q3x2", 0, 0.0) | {"failed": "the loss became nan"})
     text = own_graph_sections.advise_geometry({"trainings": runs})
     place = "| wn18rr, 2,000 steps | "
-    assert f"{place}chosen | `P2 Q3` | **0.4200** (0.4100–0.4300) |  | 0.500 | 20 s |" in text
-    assert f"{place}advised | `Q3x2` | **0.4340** | +0.0040 | 0.500 | 20 s |" in text
-    assert f"{place}Euclidean | `E2x2` | **0.4000** | -0.0100 | 0.500 | 20 s |" in text
+    assert f"{place}chosen | `P2 Q3` | 2 | **0.4200** (0.4100–0.4300) |  | 0.500 | 20 s |" in text
+    assert f"{place}advised | `Q3x2` | 1 | **0.4340** | +0.0040 | 0.500 | 20 s |" in text
+    assert f"{place}Euclidean | `E2x2` | 1 | **0.4000** | -0.0100 | 0.500 | 20 s |" in text
     assert "Q3x2 on wn18rr with seed 0 failed: the loss became nan. a GPU, Python 3" in text

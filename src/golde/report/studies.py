@@ -12,8 +12,8 @@ A study is a configuration and what is changed in it, one variant at a time:
     name = "wn18rr-E"                   # its folder; the graph first, for `golde report --paper`
     model = {signature = "E800", weights = {}}
 
-A variant may have a ``base`` of its own, and a ``preset``, which replaces the whole model but its margin
-by one of as many numbers an entity.
+A variant may have a ``base`` of its own, and a ``preset``, which replaces the whole model but its margin and
+its bias of loops by one of as many numbers an entity.
 """
 
 from __future__ import annotations
@@ -182,14 +182,15 @@ def _config(path: Path, study: _Study, variant: _Variant) -> tuple[Config, Path]
 
 
 def _replaced(model: ModelConfig, name: str) -> dict[str, Any]:
-    """A preset of as many numbers an entity, with the margin of the model that it replaces."""
+    """A preset of as many numbers an entity, with the margin and the bias of loops of what it replaces."""
     numbers = Signature.parse(model.signature).numbers if model.signature else model.numbers
     if numbers is None:
         raise ConfigError(
             f"preset = {name!r} replaces a model whose size is not said; give its configuration a "
             "model.signature"
         )
-    return preset(name, numbers).model_dump() | {"margin": model.margin}
+    kept = {"margin": model.margin, "loop_bias": model.loop_bias}
+    return preset(name, numbers).model_dump() | kept
 
 
 def _graph(config: Config, path: Path) -> str:

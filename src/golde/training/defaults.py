@@ -44,7 +44,10 @@ def resolve_sizes(config: Config, facts: int, entities: int) -> Config:
     queries = 2 * facts
     small = queries < SMALL_GRAPH
     kind, multiplies = config.model.kind, config.model.kind in ("distmult", "complex")
-    model: dict[str, Any] = {"margin": 0.0 if multiplies else 6.0 if small else 9.0}
+    model: dict[str, Any] = {
+        "margin": 0.0 if multiplies else 6.0 if small else 9.0,
+        "loop_bias": True,
+    }
     if kind == "golde":
         model["signature"] = "P8x8 Q9x8" if small else "P8x16 Q9x16"
     else:  # as many numbers as GoldE has
