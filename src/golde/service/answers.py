@@ -286,6 +286,7 @@ def explained(
         top=asked.top,
         probability=probability,
         links=run.links,
+        scorer=run.marking.scorer,
         progress=progress,
     ).as_dict()
     found["rules"] = found["rules"][: asked.top]
