@@ -41,6 +41,17 @@ def guarded(folders: dict[str, Path]) -> Iterator[TestClient]:
         yield client
 
 
+def test_places_are_told_only_where_nobody_else_can_ask(
+    client: TestClient, guarded: TestClient, folders: dict[str, Path]
+) -> None:
+    here = client.get("/api/v1/runs").json()["runs"]
+    assert [one["folder"] for one in here] == [str(folders[one["name"]]) for one in here]
+    answer = guarded.get("/api/v1/runs", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.json()["runs"][0]["folder"] is None
+    assert str(folders["ring"].parent) not in answer.text
+    assert not Access(None, frozenset({"graph.example"})).only_here  # a proxy may stand before it
+
+
 def problem(answer: Any, status: int) -> dict[str, Any]:
     """What went wrong, in the form that everything that goes wrong has."""
     assert answer.status_code == status, answer.text

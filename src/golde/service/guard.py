@@ -45,6 +45,8 @@ SECURITY_HEADERS = (
 )
 """A page of this service loads nothing from elsewhere, and is shown in no frame."""
 
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
 _HOST = re.compile(r"(?:(?P<name>[a-z0-9._-]+)|\[(?P<address>[0-9a-f:.]+)\])(?::\d{1,5})?")
 _LOG = logging.getLogger("golde.service")
 
@@ -73,6 +75,11 @@ class Access:
         except ValueError:
             return False
         return True
+
+    @property
+    def only_here(self) -> bool:
+        """Whether those who may ask are on this machine, so that they may know places on it."""
+        return self.token is None and self.hosts <= LOOPBACK
 
     def allows_token(self, header: bytes) -> bool:
         """Whether an Authorization header holds the token; compared in constant time."""

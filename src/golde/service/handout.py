@@ -61,7 +61,7 @@ def handout(shelf: Shelf, progress: Progress = silent) -> tuple[str, dict[str, l
         held[name] = one.parts
     data = {
         "made": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "runs": json.loads(answers.runs(shelf, __version__).model_dump_json()),
+        "runs": json.loads(answers.runs(shelf, __version__, folders=False).model_dump_json()),
         "held": held,
         "compared": _comparisons(shelf),
     }
