@@ -145,8 +145,10 @@ def test_large_requests_are_refused_whether_they_say_so_or_not(guarded: TestClie
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
     large = json.dumps({**QUERY, "head": "x" * 2000}).encode()
     assert problem(guarded.post(f"{RING}/predict", content=large, headers=headers), 413)
-    parts = iter([large[:900], large[900:]])  # sent in chunks, without a length
-    assert problem(guarded.post(f"{RING}/predict", content=parts, headers=headers), 413)
+    for times in (1, 20):  # by far too large is not even read to its end
+        parts = iter([large[:900], large[900:] * times])  # sent in chunks, without a length
+        assert problem(guarded.post(f"{RING}/predict", content=parts, headers=headers), 413)
+    assert problem(guarded.post(f"{RING}/predict", content=large * 20, headers=headers), 413)
 
 
 def test_a_request_that_never_ends_and_one_that_fails_inside() -> None:

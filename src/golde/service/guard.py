@@ -27,6 +27,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = frozenset({"/", "/docs", "/docs.css", "/health", *assets()})
 """What holds nothing of the runs, and is shown without the token."""
 
+FORGOTTEN = 16
+"""How many times the largest body is read before a client that sends more is cut off."""
+
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 SECURITY_HEADERS = (
@@ -181,10 +184,14 @@ class Guard:
             )
 
     async def _read(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
-        """The body of a request, or None if the client left before its end."""
+        """The body of a request, or None if the client left before its end.
+
+        What is too large, if not by far, is let in and forgotten: many clients listen only once all is sent.
+        """
         most = self.limits.body_bytes
+        far_too_large = FORGOTTEN * most
         declared = headers.get(b"content-length", b"0")
-        if declared.isdigit() and (len(declared) > 18 or int(declared) > most):
+        if declared.isdigit() and (len(declared) > 18 or int(declared) > far_too_large):
             raise _too_large(most)
         parts, size, more = [], 0, True
         try:
@@ -195,9 +202,10 @@ class Guard:
                         return None
                     part = message.get("body", b"")
                     size += len(part)
-                    if size > most:
+                    if size > far_too_large:
                         raise _too_large(most)
-                    parts.append(part)
+                    if size <= most:
+                        parts.append(part)
                     more = message.get("more_body", False)
         except TimeoutError:
             raise Problem(
@@ -206,6 +214,8 @@ class Guard:
                 "the request did not arrive in time; send it again",
                 headers=_LAST,
             ) from None
+        if size > most:
+            raise _too_large(most)
         return b"".join(parts)
 
 

@@ -12,10 +12,10 @@ STYLE = """\
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
 body { max-width: 54rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 2.5rem; }
-td, th code { overflow-wrap: anywhere; }
+table { display: block; overflow-x: auto; }
 h3 code { font-size: 1rem; overflow-wrap: anywhere; }
 pre { overflow-x: auto; padding: .7rem; background: #8881; border-radius: .4rem; }
-table { border-collapse: collapse; width: 100%; }
+table { border-collapse: collapse; }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid #8884;
   vertical-align: top; }
 """
