@@ -192,7 +192,7 @@ def _about(shelf: Shelf, name: str, folders: bool) -> bodies.RunInfo:
         device=str(model.device),
         revision=one.revision,
         opened=one.opened.isoformat(timespec="seconds"),
-        notes=list(run.notes),
+        notes=[shelf.told(one) for one in run.notes],
         trouble=shelf.trouble(name),
     )
 
