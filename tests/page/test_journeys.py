@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import struct
@@ -322,3 +323,18 @@ def test_a_token_is_asked_for(visit: Visit, runs: dict[str, Path]) -> None:
         page.get_by_label("Token").fill(token)
         page.keyboard.press("Enter")
         expect(page.get_by_role("combobox", name="Search 41 entities")).to_be_visible()
+        page.goto(f"{url}/{VIEWS['question']}")
+        page.get_by_text("Copy this as").click()
+        expect(page.get_by_text("towns stands for the folder of the run")).to_be_visible()
+        page.get_by_role("tab", name="curl").click()
+        code = page.get_by_role("tabpanel")
+        expect(code).to_contain_text('--header "Authorization: Bearer $GOLDE_TOKEN"')
+        copied = str(code.text_content())
+        if shutil.which("curl"):
+            told = subprocess.run(
+                ["bash", "-c", copied],
+                check=True,
+                capture_output=True,
+                env={**os.environ, "GOLDE_TOKEN": token},
+            )
+            assert len(json.loads(told.stdout)["answers"]) == 10
