@@ -20,28 +20,19 @@ The file is written after every training; those that it has are left out.
 from __future__ import annotations
 
 import argparse
-import gc
-import tempfile
-import time
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import torch
+from trainings import Trainings, attempted, measure, to_the_end, where
 
 from golde.analysis.advise import advise
-from golde.benchmark.provenance import provenance
 from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.data.loading import load_graph
-from golde.errors import GoldeError
 from golde.geometry import GEOMETRIES, Signature, Term
-from golde.runs.atomic import read_json, write_json
-from golde.runs.environment import environment
-from golde.training import train
 from golde.training.defaults import resolve
-from golde.training.loop import pick_device
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 PAPER = {"wn18rr": "P10x36 Q13x36", "fb15k-237": "P6x28 Q23x28"}
@@ -54,8 +45,6 @@ ALONE = {"Euclidean": "E", "hyperbolic": "Q"}
 
 KEY = ("set", "variant", "signature", "seed", "steps")
 """What tells one training from another."""
-
-NEVER = 1e9  # seconds
 
 
 def base(name: str, graph: KnowledgeGraph) -> Config:
@@ -89,43 +78,10 @@ def settings(
     """Those of the set, without anything that would end a run early or interrupt it."""
     letters = {term.letter for term in signature}
     weights = {k: weight for k, weight in config.model.weights.items() if k in letters}
-    return config.with_values(
-        model={"signature": str(signature), "weights": weights},
-        training={
-            "steps": steps,
-            "seed": seed,
-            "validate_every": 0,
-            "validate_limit": len(graph.valid),  # the figures of the end are those of all of them
-            "checkpoint_seconds": NEVER,
-        },
+    changed = config.with_values(
+        model={"signature": str(signature), "weights": weights}, training={"steps": steps}
     )
-
-
-def measure(graph: KnowledgeGraph, config: Config, device: str) -> dict[str, Any]:
-    """Train, and rank the validation split."""
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        run = train(graph, Path(folder, "run"), config, device=device)
-        seconds = time.monotonic() - began
-        figures, resolved = run.metrics()["valid"], run.config()
-    gc.collect()  # before the next model is made
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    return {
-        "validation": figures["metrics"]["both"],
-        "protocol": figures["protocol"],
-        "seconds": round(seconds, 1),
-        "settings": resolved.model_dump(exclude_none=True),
-    }
-
-
-def where(device: str) -> dict[str, Any]:
-    """Machine, versions and commit, stored with every training: a file may be gone on with elsewhere."""
-    found = provenance(("torch", "triton"))
-    found["environment"] = environment(pick_device(device))
-    if "gpu" in found["environment"]:
-        found["machine"]["gpu"] = found["environment"]["gpu"]
-    return found
+    return to_the_end(changed, graph, seed)
 
 
 def study(
@@ -136,11 +92,7 @@ def study(
     device: str,
 ) -> None:
     """Every signature of every set, seed after seed, so that a study cut short compares like with like."""
-    done: dict[tuple[Any, ...], dict[str, Any]] = {}
-    if out.is_file():
-        for one in read_json(out)["trainings"]:
-            done[tuple(one[part] for part in KEY)] = one
-    out.parent.mkdir(parents=True, exist_ok=True)
+    trainings = Trainings(out, __doc__.splitlines()[0], KEY)
     configs = {name: base(name, graph) for name, graph in graphs.items()}
     variants = [
         (name, variant, signature)
@@ -151,16 +103,13 @@ def study(
     ]
     for seed, (name, variant, signature) in product(seeds, variants):
         key = name, variant, str(signature), seed, steps
-        if key in done and "failed" not in done[key]:
+        if trainings.get(*key):
             continue
-        graph = graphs[name]
-        try:
-            found = measure(graph, settings(configs[name], graph, signature, seed, steps), device)
-        except GoldeError as error:  # such as a run that diverged: the others may do better
-            found = {"failed": str(error)}
-        done[key] = dict(zip(KEY, key, strict=True)) | found | where(device)
-        write_json(out, {"question": __doc__.splitlines()[0], "trainings": list(done.values())})
-        print(line(done[key]), flush=True)
+        config = settings(configs[name], graphs[name], signature, seed, steps)
+        found = attempted(measure, graphs[name], config, device)
+        one = dict(zip(KEY, key, strict=True)) | found | where(device)
+        trainings.add(one)
+        print(line(one), flush=True)
 
 
 def line(one: dict[str, Any]) -> str:

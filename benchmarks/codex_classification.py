@@ -3,11 +3,11 @@ r"""How well do probabilities tell CoDEx-S's facts from its hard negatives?
     python benchmarks/codex_classification.py --data-dir FOLDER --out results/codex_classification.json \
         --plot docs/assets/reliability.png
 
-A run with no option set, minutes on a CPU, is calibrated on its validation facts: against typed negatives
-drawn from the graph, and against the hard negatives that come with the validation split. Each calibration
-then judges the test facts and the hard test negatives, none of which it has seen. `relation alone` looks at
-no score: it takes a claim for true where its relation has more validation facts than validation
-negatives.
+A run with no option set, minutes on a CPU, is calibrated on its validation facts, with even chances as half
+of the claims are true: against typed negatives drawn from the graph, and against the hard negatives that come
+with the validation split. Each calibration then judges the test facts and the hard test negatives, none of
+which it has seen. `relation alone` looks at no score: it takes a claim for true where its relation has more
+validation facts than validation negatives.
 
 FOLDER/codex-s holds {train,valid,test,valid_negatives,test_negatives}.tsv.xz.
 """
@@ -63,7 +63,7 @@ def measure(data_dir: Path, seed: int) -> dict[str, Any]:
         calibrations = []
         for kind, negatives in (("typed", None), ("hard", hard)):
             for method in METHODS:
-                judged = run.calibrate(method=method, negatives=negatives)
+                judged = run.calibrate(method=method, negatives=negatives, prior=0.5)
                 found = run.classify(true, false)
                 calibrations.append(
                     {

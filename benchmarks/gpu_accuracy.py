@@ -24,8 +24,6 @@ import argparse
 import gc
 import os
 import statistics
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import product
@@ -34,19 +32,19 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
+import trainings
 from torch import Tensor
+from trainings import Trainings, attempted, to_the_end, where
 
-from golde.benchmark.provenance import provenance
 from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.data.loading import load_graph
-from golde.errors import GoldeError
 from golde.kernels.triton import has_triton
 from golde.kernels.triton.batch import fused_batch
 from golde.kernels.triton.distance import fused_pairwise
 from golde.models import GoldE
-from golde.runs.atomic import read_json, write_json
-from golde.training import train
+from golde.runs import RunFolder
+from golde.training.loop import Report
 
 SETS: dict[str, dict[str, dict[str, Any]]] = {
     "wn18rr": {
@@ -78,8 +76,6 @@ QUERIES = 256
 
 FUSED = (fused_batch, fused_pairwise)
 """Where scores come from kernels that multiply; ranks are counted in ``tf32x3`` whatever these are told."""
-
-NEVER = 1e9  # seconds
 
 KEY = ("set", "variant", "seed", "steps")
 """What tells one training from another."""
@@ -126,18 +122,12 @@ def in_force(variant: Variant) -> Iterator[None]:
 def settings(name: str, graph: KnowledgeGraph, variant: Variant, seed: int, steps: int) -> Config:
     """The published ones, without anything that would end a run early or interrupt it."""
     published = SETS[name]
-    return Config().with_values(
+    config = Config().with_values(
         model=published["model"] | {"curvature": variant.curvature},
         training=published["training"]
-        | {
-            "steps": steps,
-            "seed": seed,
-            "validate_every": 0,
-            "validate_limit": len(graph.valid),  # the figures of the end are those of all of them
-            "checkpoint_seconds": NEVER,
-            "log_every": max(1, min(100, steps // INTERVALS)),
-        },
+        | {"steps": steps, "log_every": max(1, min(100, steps // INTERVALS))},
     )
+    return to_the_end(config, graph, seed)
 
 
 def score_error(model: GoldE, facts: Tensor) -> float:
@@ -160,39 +150,21 @@ def measure(graph: KnowledgeGraph, config: Config, device: str) -> dict[str, Any
     """Train, and rank the validation split."""
     batch = config.training.batch_size or 0
     times: list[float] = []
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        run = train(
-            graph,
-            Path(folder, "run"),
-            config,
-            device=device,
-            watch=lambda report: times.append(1e3 * batch / report.queries_per_second),
-        )
-        seconds = time.monotonic() - began
-        figures, about = run.metrics()["valid"], run.about()
-        facts = graph.valid[:QUERIES].to(device)
-        error = score_error(run.load_model(device), facts)
-        resolved = run.config().model_dump(exclude_none=True)
+
+    def watch(report: Report) -> None:
+        times.append(1e3 * batch / report.queries_per_second)
+
+    def look(run: RunFolder) -> dict[str, Any]:
+        error = score_error(run.load_model(device), graph.valid[:QUERIES].to(device))
+        compiled = run.about()["environment"]["compiled"]
+        return {"score_error": float(f"{error:.3g}"), "compiled": compiled}
+
+    found = trainings.measure(graph, config, device, watch=watch, look=look)
     low, median, high = statistics.quantiles(times, n=4)
-    return {
-        "validation": figures["metrics"]["both"],
-        "protocol": figures["protocol"],
-        "score_error": float(f"{error:.3g}"),
+    return found | {
         "step_ms": round(median, 4),
         "quartiles_ms": [round(low, 4), round(high, 4)],
-        "seconds": round(seconds, 1),
-        "compiled": about["environment"]["compiled"],
-        "settings": resolved,
     }
-
-
-def where(device: str) -> dict[str, Any]:
-    """Machine, versions and commit, stored with every training: a file may be resumed elsewhere."""
-    found = provenance(("torch", "triton"))
-    if device == "cuda":
-        found["machine"]["gpu"] = torch.cuda.get_device_name()
-    return found
 
 
 def study(
@@ -206,25 +178,18 @@ def study(
     resume: bool = False,
 ) -> None:
     """Every variant of every set, seed after seed, so that a study cut short compares like with like."""
-    done: dict[tuple[Any, ...], dict[str, Any]] = {}
-    if resume and out.is_file():
-        for one in read_json(out)["trainings"]:
-            done[tuple(one[part] for part in KEY)] = one
-    out.parent.mkdir(parents=True, exist_ok=True)
+    done = Trainings(out, __doc__.splitlines()[0], KEY, resume=resume)
     graphs = {name: load_graph(name) for name in sets}
     for seed, name, variant in product(seeds, sets, variants):
         key = name, variant, seed, steps
-        if key in done and "failed" not in done[key]:
+        if done.get(*key):
             continue
-        try:
-            with in_force(VARIANTS[variant]):
-                config = settings(name, graphs[name], VARIANTS[variant], seed, steps)
-                found = measure(graphs[name], config, device)
-        except GoldeError as error:  # such as a run that diverged: the others may do better
-            found = {"failed": str(error)}
-        done[key] = dict(zip(KEY, key, strict=True)) | found | where(device)
-        write_json(out, {"question": __doc__.splitlines()[0], "trainings": list(done.values())})
-        print(line(done[key]), flush=True)
+        with in_force(VARIANTS[variant]):
+            config = settings(name, graphs[name], VARIANTS[variant], seed, steps)
+            found = attempted(measure, graphs[name], config, device)
+        one = dict(zip(KEY, key, strict=True)) | found | where(device)
+        done.add(one)
+        print(line(one), flush=True)
 
 
 def line(one: dict[str, Any]) -> str:

@@ -233,7 +233,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             run = golde.train(graph, Path(folder, "run"), config, device="cpu")
             one_hop = run.evaluate("test", baselines=False, bootstrap=0, store=False).mrr
-            run.calibrate(store=False)
+            run.calibrate(prior=0.5, store=False)
         graph, model = run.graph, run.model
         where = provenance(["torch", "numpy"]) | {"environment": environment("cpu")}
         for hops in (2, 3):

@@ -50,3 +50,27 @@ def test_what_the_relation_alone_gives_away() -> None:
     facts, negatives = [often, often, seldom], [often, seldom, seldom]
     found = SCRIPT["relation_alone"](facts, negatives, [often, seldom], [seldom, ("a", "new", "b")])
     assert found == {"accuracy": 0.75, "precision": 1.0, "recall": 0.5, "f1": pytest.approx(2 / 3)}
+
+
+def test_what_is_said_of_shown_answers_is_what_was_measured() -> None:
+    path = ROOT / "results" / "shown_answers.json"
+    results: dict[str, Any] = json.loads(path.read_text("utf-8"))["results"]
+    page = " ".join((ROOT / "docs" / "calibrate.md").read_text("utf-8").split())
+
+    def errors(kind: str, *names: str) -> list[float]:
+        return sorted(
+            one["answers"]["ece"]
+            for name in names or results
+            for one in results[name]["calibrations"]
+            if one["fitted_to"] == kind
+        )
+
+    shown, claims = errors("answers"), errors("claims")
+    wrong = errors("answers, test facts wrong", "umls")
+    assert f"[is {shown[0]:.3f} to {shown[-1]:.3f}]" in page
+    assert f"off by {claims[0]:.2f} to {claims[-1]:.2f}" in page
+    assert f"{wrong[0]:.2f} and {wrong[-1]:.2f} on UMLS" in page
+    assert errors("answers, test facts wrong", "world", "codex-s")[-1] < 0.015
+    missing = results["world"]["calibrations"][1]["missing"]
+    promised, found = missing["said"]["1000"], missing["found"]["1000"]
+    assert f"({promised:.0f} promised on `world`, {found} found)" in page

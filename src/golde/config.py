@@ -69,6 +69,10 @@ class ModelConfig(_Section):
         default_factory=dict, description="Weight of each geometry in the sum, such as {P = 0.5}."
     )
     bias: bool = Field(default=False, description="Learn a bias per entity, asked and answering.")
+    loop_bias: bool = Field(
+        default=False,
+        description="Learn a bias per relation of facts that lead from an entity to itself.",
+    )
     margin: float | None = Field(
         default=None,
         ge=0,

@@ -122,9 +122,10 @@ def test_every_fact_of_every_kind_of_model_has_an_explanation(
 ) -> None:
     """Loops, biases, entities and relations with hardly a fact: it adds up all the same."""
     sizes = {"signature": "P2 Q3"} if kind == "golde" else {"numbers": 4}
-    config = ModelConfig(kind=kind, bias=True, **sizes)
+    config = ModelConfig(kind=kind, bias=True, loop_bias=True, **sizes)
     model = build(config, len(GRAPH.entities), len(GRAPH.relations))
-    torch.nn.init.normal_(model.query_bias, generator=torch.Generator().manual_seed(0))
+    for bias in (model.query_bias, model.loop_bias):
+        torch.nn.init.normal_(bias, generator=torch.Generator().manual_seed(0))
     found = explain(model, GRAPH, *fact)
     assert bool(found.geometries) == (kind in ("golde", "transe"))
     assert sum(one.distance for one in found.geometries) == pytest.approx(

@@ -33,13 +33,14 @@ def test_probabilities_appear_once_a_run_is_calibrated(
         assert "probability" not in golde(*command).stdout
     result = golde("calibrate", copy)
     assert result.exit_code == 0, result.stderr
-    for words in ("10 of valid", "typed", "before: σ(score + margin)", "calibration.json"):
+    misses = "near misses among the best 10 answers to their questions"
+    for words in ("10 of valid", misses, "before: σ(score + margin)", "calibration.json"):
         assert words in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     for command in asked:
         shown = golde(*command)
         assert "probability" in shown.stdout
-        meant = "a probability is that of one claim, true with chance 0.5 before"
+        meant = "a probability is that of an answer: of answers with its score"
         assert shown.stderr.count(meant) == (command[0] != "score")
     true, false = json.loads(golde(*asked[2], "--json").stdout)
     assert 0 < false["probability"] < 0.5 < true["probability"] < 1

@@ -21,6 +21,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "usual": {},
     "bias": {"bias": True},
     "inverse maps and bias": {"bias": True, "reciprocal": False},
+    "loop bias": {"loop_bias": True},
+    "loop bias, inverse maps and bias": {"bias": True, "loop_bias": True, "reciprocal": False},
 }
 
 
@@ -33,6 +35,8 @@ def model_of(graph: KnowledgeGraph, model: dict[str, Any], rows: range | None = 
         with torch.no_grad():
             for bias, pace in ((made.query_bias, 0.3), (made.answer_bias, 0.7)):
                 bias.copy_(torch.sin(pace * (start + torch.arange(len(bias)))))
+    if made.config.loop_bias:
+        torch.nn.init.constant_(made.loop_bias, 0.9)
     return made
 
 

@@ -77,6 +77,10 @@ SETTINGS: dict[str, Config] = {
     "usual": quick(),
     "bias": quick({"bias": True}),
     "inverse maps and bias": quick({"bias": True, "reciprocal": False}),
+    "loop bias": quick({"loop_bias": True}, answers_as_negatives=True),
+    "loop bias, inverse maps and bias": quick(
+        {"bias": True, "loop_bias": True, "reciprocal": False}, loss="cross-entropy", negatives=0
+    ),
     "all entities": quick(negatives=0),
     "answers too": quick(answers_as_negatives=True),
     "fewer negatives than processes": quick(negatives=1, query_as_negative=False),

@@ -50,7 +50,7 @@ def facts(graph: KnowledgeGraph, rows: torch.Tensor) -> list[tuple[str, str, str
 
 @pytest.mark.parametrize("method", ["platt", "isotonic"])
 def test_probabilities_hold_on_facts_that_were_not_fitted(run: Run, method: str) -> None:
-    judged = run.calibrate(method=method)
+    judged = run.calibrate(method=method, prior=0.5)
     assert judged.before.ece > 1.5 * judged.after.ece
     assert judged.after.brier < judged.before.brier
     assert set(judged.relations) == set(run.graph.relations.names)
@@ -59,6 +59,41 @@ def test_probabilities_hold_on_facts_that_were_not_fitted(run: Run, method: str)
     false = run.probability(facts(run.graph, corrupted(run.graph.test)))
     assert np.mean(true) > 0.5 > np.mean(false)
     assert np.mean(true) > np.mean(false) + 0.4
+
+
+@pytest.mark.parametrize("method", ["platt", "isotonic"])
+def test_shown_answers_are_as_often_facts_as_is_said(run: Run, method: str) -> None:
+    """Of questions about test facts, which had no part in the fit; single claims say far too much."""
+    heads = [Query(h, r) for h, r, _ in facts(run.graph, run.graph.test)]
+    tails = [Query(None, r, t) for _, r, t in facts(run.graph, run.graph.test)]
+    true = set(facts(run.graph, run.graph.test))
+
+    def said_and_true(prior: float | None) -> tuple[float, float]:
+        run.calibrate(method=method, prior=prior, store=False)
+        shown = [
+            p
+            for answers in run.predict_many([*heads, *tails], top=20)
+            for p in [p for p in answers if p.known in (None, "test")][:10]
+        ]
+        chances = [p.probability or 0.0 for p in shown]
+        return float(np.mean(chances)), float(np.mean([p.fact in true for p in shown]))
+
+    said, found = said_and_true(None)
+    assert said == pytest.approx(found, abs=0.02)
+    assert said_and_true(0.5)[0] > found + 0.3
+
+
+def test_a_calibration_on_answers_is_kept_and_read_again(run: Run) -> None:
+    run.calibrate()
+    again = load_run(run.folder.path, device="cpu")
+    assert again.notes == ()
+    assert again.calibrated().as_dict() == run.calibrated().as_dict()
+    content = json.loads((run.folder.path / "calibration.json").read_text("utf-8"))
+    assert content["prior"] is None
+    assert content["negatives"]["kind"] == "answers"
+    assert sum(content["facts"].values()) == len(run.graph.valid)
+    card = (run.folder.path / "MODEL_CARD.md").read_text("utf-8")
+    assert "Calibrated (platt, on answers to 48 validation facts)" in card
 
 
 def test_it_is_kept_and_read_again(run: Run) -> None:
@@ -116,7 +151,7 @@ def test_one_score_for_both_directions_has_one_map(tmp_path: Path) -> None:
 
 
 def test_completion_leaves_out_what_is_less_probable(run: Run) -> None:
-    run.calibrate()
+    run.calibrate(prior=0.5)
     everything = run.complete(100_000, heads="known")
     likely = [p for p in everything if (p.probability or 0.0) >= 0.6]
     assert 1000 < len(likely) < len(everything)
@@ -133,7 +168,7 @@ def test_completion_leaves_out_what_is_less_probable(run: Run) -> None:
 
 @pytest.mark.parametrize("method", ["platt", "isotonic"])
 def test_completions_come_by_probability_or_by_score(run: Run, method: str) -> None:
-    run.calibrate(method=method)
+    run.calibrate(method=method, prior=0.5)
     wish: dict[str, Any] = {"heads": "known", "min_probability": 0.2}
     everything = run.complete(None, **wish)
     ordered = [(p.probability or 0.0, p.score) for p in everything]
@@ -146,7 +181,7 @@ def test_completions_come_by_probability_or_by_score(run: Run, method: str) -> N
 
 
 def test_too_many_facts_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    run.calibrate()
+    run.calibrate(prior=0.5)
     monkeypatch.setattr("golde.inference.complete.MOST_FACTS", 500)
     with pytest.raises(
         GoldeError, match=r"500 facts or more have a probability of at least 0.1; say"
@@ -187,13 +222,14 @@ def test_given_negatives_take_the_place_of_drawn_ones(run: Run) -> None:
     known = facts(run.graph, run.graph.train[:2])
     run.calibrate(negatives=[*wrong, *known])
     made = run.calibrated().negatives
+    assert run.calibrated().prior == 0.5
     assert made["kind"] == "given"
     assert made["known_left_out"] >= 2
     assert made["count"] + made["known_left_out"] == len(wrong) + 2
 
 
 def test_yes_or_no_by_probability_and_by_threshold(run: Run) -> None:
-    run.calibrate()
+    run.calibrate(prior=0.5)
     true, false = (facts(run.graph, rows) for rows in (run.graph.test, corrupted(run.graph.test)))
     found = run.classify(true, false)
     assert set(found) == {"probability", "threshold"}

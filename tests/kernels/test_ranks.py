@@ -275,21 +275,31 @@ def test_what_the_kernels_cannot_do_is_scored_in_blocks(monkeypatch: pytest.Monk
 
 @pytest.mark.usefixtures("_spans")
 @pytest.mark.parametrize(
-    ("_spans", "reciprocal"),
-    [(spans, reciprocal) for spans in SPANS for reciprocal in (True, False)]
+    ("_spans", "reciprocal", "bias", "loop_bias"),
+    [
+        (spans, reciprocal, *which)
+        for spans in SPANS
+        for reciprocal in (True, False)
+        for which in ((True, False), (False, True), (True, True))
+    ]
     if CUDA
-    else [("at once", True), ("in spans", False)],
+    else [("at once", True, True, False), ("in spans", False, True, True)],
     indirect=["_spans"],
 )
-def test_biases_count(reciprocal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_biases_count(
+    reciprocal: bool, bias: bool, loop_bias: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of both directions, so large that they decide; in ranks and among the best."""
     entities, signature = (131, "P3x2 Q3x1") if CUDA else (70, "P3x1 Q3x1")
     count = 70
-    config = ModelConfig(signature=signature, bias=True, reciprocal=reciprocal)
+    biases = {"bias": bias, "loop_bias": loop_bias}
+    config = ModelConfig(signature=signature, reciprocal=reciprocal, **biases)
     model = GoldE(config, entities, RELATIONS).to(DEVICE)
     with torch.no_grad():
-        for seed, bias in enumerate((model.query_bias, model.answer_bias)):
-            bias.copy_(torch.randn(entities, generator=seeded(seed)))
+        for seed, name in enumerate(("query_bias", "answer_bias", "loop_bias")):
+            if hasattr(model, name):
+                values = getattr(model, name)
+                values.copy_(torch.randn(len(values), generator=seeded(seed)))
     known = KnownFacts(facts(entities, 400, 4), entities, RELATIONS)
     monkeypatch.setenv("GOLDE_KERNELS", "plain")
     plain = model.scorer()
@@ -297,9 +307,10 @@ def test_biases_count(reciprocal: bool, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("golde.models.golde.supports", lambda *_: True)
     scorer = model.scorer()
     assert isinstance(scorer, SearchingScorer)
-    expected = ranked(plain, known, entities, count, True)
+    own = not loop_bias  # else those would not be seen
+    expected = ranked(plain, known, entities, count, own)
     monkeypatch.setattr(scorer, "score", None)
-    assert same(ranked(scorer, known, entities, count, True), expected)
+    assert same(ranked(scorer, known, entities, count, own), expected)
     entity, direction, _ = asked(entities, count)
     nothing = KnownFacts(facts(entities, 0, 4), entities, RELATIONS).to(DEVICE)
     values, best, _ = scorer.top(entity, direction, 9, nothing.ranges(entity, direction))

@@ -63,16 +63,19 @@ def oracle(model: Any, entity: int, direction: int, answer: int) -> float:
     score = formula(model, rows[head], relation, rows[tail])
     if model.config.bias:
         score += model.query_bias.tolist()[head] + model.answer_bias.tolist()[tail]
+    if model.config.loop_bias and entity == answer:
+        score += model.loop_bias.tolist()[direction % len(model.loop_bias)]
     return score
 
 
 @with_norms
 @both_directions
+@pytest.mark.parametrize("loop_bias", [False, True], ids=["", "loops"])
 @pytest.mark.parametrize("bias", [False, True], ids=["", "bias"])
 def test_scores_are_those_of_the_formula_by_every_path(
-    kind: str, norm: int, reciprocal: bool, bias: bool
+    kind: str, norm: int, reciprocal: bool, bias: bool, loop_bias: bool
 ) -> None:
-    model = make(kind, reciprocal=reciprocal, bias=bias, norm=norm)
+    model = make(kind, reciprocal=reciprocal, bias=bias, loop_bias=loop_bias, norm=norm)
     assert model.relation.shape == (RELATIONS * (2 if reciprocal else 1), NUMBERS)
     pairs = torch.cartesian_prod(torch.arange(ENTITIES), torch.arange(2 * RELATIONS))
     entity, direction = pairs.unbind(1)

@@ -36,6 +36,8 @@ def shipped() -> dict[str, ModelConfig]:
         found[reflections] = ModelConfig(**MIXED, reflections=reflections)
     found["norm"] = ModelConfig(**MIXED, norm=2)
     found["bias"] = ModelConfig(**MIXED, bias=True)
+    found["loop bias"] = ModelConfig(**MIXED, loop_bias=True)
+    found["both biases"] = ModelConfig(**MIXED, bias=True, loop_bias=True)
     found["boost left"] = ModelConfig(**MIXED, boost_left=True)
     found["scale"] = ModelConfig(**MIXED, curvature="scale")
     found["block"] = ModelConfig(signature="P4x2 Q5x2", block=2)
@@ -74,7 +76,7 @@ def test_every_number_is_live_from_the_start(name: str, reciprocal: bool) -> Non
 @everything
 @both_directions
 def test_pair_scores_are_gathered_scores(name: str, reciprocal: bool) -> None:
-    model = build(SHIPPED[name], reciprocal=reciprocal)
+    model = randomised(build(SHIPPED[name], reciprocal=reciprocal), seed=4, scale=0.3)
     entity, direction = all_queries()
     table = model.score(entity, direction)
     assert table.shape == (len(entity), ENTITIES)
@@ -130,6 +132,9 @@ def test_points_are_scored_as_entities_are(name: str, reciprocal: bool) -> None:
         model.score(entity, direction),
         model.score_points(model.entity[entity], direction),
     )
+    if model.config.loop_bias:
+        which = direction if reciprocal else direction % RELATIONS
+        of_points[torch.arange(len(entity)), entity] += model.loop_bias[which]
     if not model.config.bias:
         torch.testing.assert_close(of_points, of_entities)
     apart = of_entities - of_points

@@ -30,6 +30,7 @@ from tiny import left_by_a_kill, quick, ring
 MODELS: dict[str, dict[str, Any]] = {
     "golde": {},
     "paper": {"signature": "E2x2 Q3x2", "reciprocal": False, "bias": True, "norm": 2},
+    "loops": {"loop_bias": True},
     "transe": {"kind": "transe", "signature": None, "numbers": 6},
     "distmult": {"kind": "distmult", "signature": None, "numbers": 6},
     "complex": {"kind": "complex", "signature": None, "numbers": 6, "bias": True},

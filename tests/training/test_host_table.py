@@ -40,7 +40,11 @@ SETTINGS: dict[str, tuple[KnowledgeGraph, dict[str, Any], dict[str, Any]]] = {
     "lazy": (ring(), {}, {"optimiser": "lazy-adam"}),
     "norm": (ring(), {}, {"regulariser": "norm", "regulariser_weight": 0.1}),
     "n3": (ring(), {}, {"regulariser": "n3", "regulariser_weight": 0.1}),
-    "biases": (ring(), {"bias": True, "reciprocal": False}, {"answers_as_negatives": True}),
+    "biases": (
+        ring(),
+        {"bias": True, "loop_bias": True, "reciprocal": False},
+        {"answers_as_negatives": True},
+    ),
     "cross-entropy": (ring(), {}, {"loss": "cross-entropy", "gradient_clip": 0.05}),
     "all entities": (ring(), {}, {"negatives": 0}),
     "complex": (ring(), {"signature": None, "kind": "complex", "numbers": 12}, {}),

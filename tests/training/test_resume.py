@@ -52,7 +52,7 @@ VARIANTS = {
     "last": quick(validate_every=0),
     "patient": quick(patience=1, validate_every=2, learning_rate=0.3),
     "other loss": quick(
-        {"bias": True, "reflections": "k-1", "reciprocal": False},
+        {"bias": True, "loop_bias": True, "reflections": "k-1", "reciprocal": False},
         loss="cross-entropy",
         precision="float64",
         negatives=0,

@@ -25,8 +25,8 @@ def facts() -> Tensor:
     return torch.stack(torch.unravel_index(codes, (ENTITIES, RELATIONS, ENTITIES)), 1)
 
 
-def model() -> GoldE:
-    config = ModelConfig(signature="P3x2 Q4x2", margin=3.0, init_scale=0.5)
+def model(*, loop_bias: bool = False) -> GoldE:
+    config = ModelConfig(signature="P3x2 Q4x2", margin=3.0, init_scale=0.5, loop_bias=loop_bias)
     return GoldE(config, ENTITIES, RELATIONS, seed=1).double()
 
 
@@ -68,6 +68,28 @@ def test_a_step_scores_negatives_that_are_not_facts(negatives: int, own: bool) -
         right = logsigmoid(3 + table[row, answer])
         total = total - batch.weight[row] * (right + (p * logsigmoid(-3 - live)).sum()) / 2
     torch.testing.assert_close(loss_of(golde, drawn.seek(3), config), total, rtol=1e-6, atol=0)
+
+
+def test_a_relation_learns_whether_it_leads_to_the_entity_itself() -> None:
+    """Relation 0 never does, relation 1 always: going down the gradient tells them apart."""
+    golde = model(loop_bias=True)
+    turn = torch.arange(ENTITIES)
+    ahead = torch.stack((turn, torch.zeros_like(turn), turn.roll(1)), 1)
+    loops = torch.stack((turn, torch.ones_like(turn), turn), 1)
+    drawn = Sampler(
+        torch.cat((ahead, loops)),
+        ENTITIES,
+        RELATIONS,
+        batch_size=4 * ENTITIES,
+        negatives=4,
+        subsampling=False,
+        seed=2,
+        device=torch.device("cpu"),
+    )
+    loss_of(golde, drawn, TrainingConfig()).backward()
+    assert golde.loop_bias.grad is not None
+    assert (golde.loop_bias.grad > 0).tolist() == [True, False, True, False]
+    assert (golde.loop_bias.grad != 0).all()
 
 
 def test_the_penalty_of_cubes_adds_its_weight_times_that_of_the_facts() -> None:

@@ -162,11 +162,23 @@ def open_run(run: Path, device: options.Device) -> OpenedRun:
 
 def explain_probabilities(run: OpenedRun) -> None:
     """A note on what the probabilities of a calibrated run mean, for who sees the best of many."""
-    if run.calibration is not None:
-        note(
-            f"note: a probability is that of one claim, true with chance {run.calibration.prior:g} before "
-            "its score is seen, not the share of true facts in a list; 'golde calibrate --prior' sets it"
-        )
+    if run.calibration is None:
+        return
+    if run.calibration.prior is not None:
+        explain_claims(run.calibration.prior)
+        return
+    note(
+        "note: a probability is that of an answer: of answers with its score to questions about "
+        "validation facts, so many were facts"
+    )
+
+
+def explain_claims(prior: float) -> None:
+    """A note on what the probabilities of single claims mean."""
+    note(
+        f"note: a probability is that of one claim, true with chance {prior:g} before "
+        "its score is seen, not the share of true facts in a list; 'golde calibrate --prior' sets it"
+    )
 
 
 def write_facts(path: Path, facts: Sequence[Prediction], calibrated: bool) -> None:

@@ -38,18 +38,21 @@ def calibrate(
         Method, typer.Option(help="A logistic curve, or any curve that never falls.")
     ] = Method.platt,
     prior: Annotated[
-        float,
-        typer.Option(metavar="P", help="How probable a claim is before its score is seen."),
-    ] = 0.5,
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Fit to single claims: how probable one is before its score is seen.",
+        ),
+    ] = None,
     each: Annotated[
         int,
         typer.Option(
-            min=1, max=1000, metavar="N", help="Typed negatives for either side of a fact."
+            min=1, max=1000, metavar="N", help="Answers to a question that are looked at."
         ),
     ] = 10,
     negatives: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="False facts to fit against instead of typed negatives."),
+        typer.Option(metavar="FILE", help="False facts to fit single claims against."),
     ] = None,
     columns: options.Columns = None,
     seed: Annotated[
@@ -64,8 +67,9 @@ def calibrate(
 ) -> None:
     """Turn the scores of a run into probabilities.
 
-    They are fitted on its validation facts. A probability is that of a claim that was, before its score
-    was seen, a fact with chance --prior and otherwise a negative: the fact with one entity replaced by
+    They are fitted to the best answers to the questions of its validation facts, near misses and all: of
+    answers with such a score, so many were facts. With --prior, a probability is that of a single claim that
+    was, before its score was seen, a fact with that chance and otherwise the fact with one entity replaced by
     another that train shows in its place. Once a run is calibrated, predict, score and complete show
     probabilities. The order of answers to a query stays as it is.
     """
@@ -112,7 +116,8 @@ def classify(
     """Tell true facts from false ones, by a run that is calibrated.
 
     Once by whether the probability is at least one half, and once by a threshold on the score of each
-    relation, the one that is best on the facts and negatives of the calibration.
+    relation, the one that parts validation facts best from negatives. Few answers are facts: for claims
+    half of which are true, calibrate with --prior 0.5.
     """
     import golde
     from golde.inference.batch import read_triples
@@ -153,16 +158,19 @@ def _print(fitted: Calibration, judged: Judged, file: Path, plot: Path | None) -
 
     own, all_ = len(fitted.forward.own), len(fitted.relations)
     fewest = FEWEST_FACTS[fitted.method]
+    prior = "none: facts are as common as among those answers"
+    if fitted.prior is not None:
+        prior = f"{fitted.prior:g} that a claim is a fact, before its score is seen"
     points = [
         ("facts", f"{sum(fitted.facts.values()):,} of valid"),
         ("negatives", _negatives(fitted.negatives)),
         ("fit", f"{fitted.method}; {own} of {all_} relations have {fewest} facts and their own,"),
         ("", "the others the overall one"),
-        ("prior", f"{fitted.prior:g} that a claim is a fact, before its score is seen"),
+        ("prior", prior),
         ("written", str(file)),
     ]
     say_points([*points, *([("", str(plot))] if plot is not None else [])])
-    say("\nJudged on the half of the facts that was not fitted, both ways", style="bold")
+    say("\nJudged on the half of the claims that was not fitted, both ways", style="bold")
     say_table(
         ["", "ECE", "Brier", "log loss"],
         [
@@ -203,6 +211,9 @@ def _figures(found: Reliability) -> list[str]:
 
 def _negatives(made: Any) -> str:
     count = f"{made['count']:,}"
+    if made["kind"] == "answers":
+        misses = f"{count} near miss{'es' * (made['count'] != 1)}"
+        return f"{misses} among the best {made['each']} answers to their questions"
     if made["kind"] == "typed":
         return f"{count} typed, up to {made['each']} for either side of a fact"
     left = made["known_left_out"]

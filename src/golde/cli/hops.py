@@ -47,8 +47,9 @@ def answer(
         raise GoldeError("--beam is about the hops of a path: give --path R1,R2 too")
     if (head is None) == (tail is None):
         raise GoldeError("a path has one known end: give either --head or --tail with --path")
-    from golde.cli.ask import explain_probabilities, open_run
+    from golde.cli.ask import explain_claims, open_run
     from golde.inference.batch import read_names
+    from golde.inference.path_probability import path_prior
 
     opened = open_run(run, device)
     pool = None if candidates is None else read_names(candidates, opened.graph.entities)
@@ -64,8 +65,8 @@ def answer(
             progress=progress,
         )
     calibrated = opened.calibration is not None
-    if any(one.probability is not None for one in found):
-        explain_probabilities(opened)
+    if opened.calibration is not None and any(one.probability is not None for one in found):
+        explain_claims(path_prior(opened.calibration))
     elif calibrated and found:
         note(
             "note: no probabilities: validation facts add too few ends to this path, or nearly all entities "

@@ -102,6 +102,8 @@ class _Scorer:
         self.model, self.owned, self.heads = model, owned, world.add_up(heads)
 
     def __call__(self, entity: Tensor, direction: Tensor, start: int, stop: int) -> Tensor:
-        rows = torch.arange(start, stop, device=entity.device) - self.owned.start
+        ids = torch.arange(start, stop, device=entity.device)
+        rows = ids - self.owned.start
         candidates = self.model.with_biases(self.model.entity[rows], rows)
-        return self.model.score_between(self.heads, candidates, direction)
+        loops = ids == entity.unsqueeze(1)
+        return self.model.score_between(self.heads, candidates, direction, loops)

@@ -16,7 +16,7 @@ from golde.config import TrainingConfig
 from golde.distributed.exchange import merged_adversarial, merged_softmax, shared, summed
 from golde.distributed.sampling import ShardDraw, ShardSampler
 from golde.distributed.world import World
-from golde.models import Model
+from golde.models.contract import Loops, Model
 from golde.training.dense_adam import DenseAdam, State, dense_adam
 from golde.training.losses import Adversarial, Softmax, cross_entropy, self_adversarial
 from golde.training.regularisers import cubes
@@ -103,11 +103,13 @@ def sharded_loss(
     answers = _placed(answers, draw.answers, B)
     if config.regulariser == "n3":  # every process then works out the same penalty
         answers = summed(answers, world)
+    loops = Loops(batch.answer == batch.entity, draw.candidates.entity == batch.entity.unsqueeze(1))
     positive, own, negative = model.score_parts(
         heads,
         answers,
         candidates,
         batch.direction,
+        loops,
         own=config.query_as_negative,
         share=lambda side: shared(side, world),
     )

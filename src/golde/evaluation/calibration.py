@@ -3,9 +3,10 @@
 Platt      P(true | s) = σ(slope·s + offset), slope > 0, by penalised maximum likelihood
 isotonic   P(true | s) = the non-decreasing function nearest to the labels in the mean square
 
-Both are fitted with facts and negatives balanced: the negatives together weigh as much as the facts. So a
-probability is P(true | s) for a claim that was a fact or a negative with equal chances before its score was
-seen; ``with_prior`` turns it into that for other chances.
+How common facts are is in the weights. With equal ones a probability is P(true | s) among claims such as
+those of the fit. With ``balanced`` ones the negatives together weigh as much as the facts, and it is that of
+a claim which was a fact or a negative with equal chances before its score was seen; ``with_prior`` turns
+that into other chances.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def fit(
     What has no weight has no say.
     """
     used = weights > 0
-    if len(np.unique(labels[used])) < 2:
+    if not used.any():
         raise EvaluationError(
             "there are not both facts and negatives to tell apart; give more negatives"
         )
@@ -293,11 +294,11 @@ def _logit(probability: float) -> float:
     return math.inf if probability >= 1 else math.log(probability / (1 - probability))
 
 
-def check_choice(method: str, prior: float) -> None:
+def check_choice(method: str, prior: float | None) -> None:
     """An error for a method that there is not, or a prior that leaves nothing open."""
     if method not in METHODS:
         raise GoldeError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
-    if not LEAST_PRIOR <= prior <= 1 - LEAST_PRIOR:
+    if prior is not None and not LEAST_PRIOR <= prior <= 1 - LEAST_PRIOR:
         raise GoldeError(
             f"prior is {prior}; it must lie between 0 and 1, {LEAST_PRIOR:g} or more from both"
         )

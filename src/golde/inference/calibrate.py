@@ -1,8 +1,13 @@
-"""Fitting probabilities to a run: validation facts against negatives, and how good they turn out."""
+"""Fitting probabilities to a run, and how good they turn out.
+
+To answers: of what ``predict`` shows to the questions of validation facts, so many were facts (``shown``).
+To single claims, where a prior or negatives are given: validation facts against false claims, balanced.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,32 +31,36 @@ from golde.evaluation.ranking import both_sides
 from golde.evaluation.reliability import reliability
 from golde.inference.calibration import Calibration, Judged
 from golde.inference.search import diverged
+from golde.inference.shown import asked_facts, shown_answers
 from golde.models import Model
 from golde.progress import Progress, silent
 
 FEWEST_FACTS = 10
 """Validation facts without which nothing is fitted at all."""
 
+EVEN_CHANCES = 0.5
+"""The prior of claims against negatives that are given without one."""
+
 _PAIRS_AT_ONCE = 1 << 14  # claims scored at a time; each needs a transformed query of its own
 
 
 class Claims(NamedTuple):
-    """Facts and negatives, how much each counts, and the half that it is in."""
+    """Facts and what is taken for false, with scores of one direction; (n,) each."""
 
-    triples: Tensor  # (n, 3)
-    labels: Labels  # (n,)
-    weights: Array  # (n,)
-    half: Labels  # (n,)
-
-    @property
-    def relations(self) -> Ids:
-        ids: Ids = self.triples[:, 1].numpy()
-        return ids
+    scores: Array
+    labels: Labels
+    relations: Ids
+    weights: Array
+    half: Labels  # which half of the data each is in
 
     def only(self, at: Labels) -> Claims:
         """Some of them."""
-        triples = self.triples[torch.from_numpy(at)]
-        return Claims(triples, self.labels[at], self.weights[at], self.half[at])
+        columns = self.labels[at], self.relations[at], self.weights[at], self.half[at]
+        return Claims(self.scores[at], *columns)
+
+
+Ways = dict[str, Claims]
+"""Claims as answers to queries for tails ("forward") and, where those have other scores, for heads."""
 
 
 def calibrate(
@@ -59,7 +68,7 @@ def calibrate(
     graph: KnowledgeGraph,
     *,
     method: str = "platt",
-    prior: float = 0.5,
+    prior: float | None = None,
     each: int = 10,
     negatives: Tensor | None = None,
     seed: int = 0,
@@ -67,66 +76,102 @@ def calibrate(
 ) -> tuple[Calibration, Judged]:
     """Fit probabilities on the validation facts, and judge them on halves that were not fitted.
 
-    Negatives are ``each`` typed ones for either side of a fact, each relation balanced; or those given as
-    (m, 3), balanced in all, so that a relation with many of them is less often true from the start. The
-    test facts have no part in it but that none of them is taken for a negative.
+    Without a ``prior`` they are fitted to the best ``each`` answers to every question of a validation fact,
+    as often as those are facts. With one, to the facts against ``each`` typed negatives for either side, each
+    relation balanced; or against ``negatives`` (m, 3), balanced in all, so that a relation with many of
+    them is less often true from the start. Thresholds always part facts from negatives. The test facts
+    have no part in it but that none of them is taken for false.
     """
     _check(method, prior, each, graph)
     if negatives is None:
-        claims = _against_typed(graph, each, seed)
-        made = {"kind": "typed", "each": each}
+        rows, source = typed_negatives(graph, graph.valid, each, seed)
+        half = _halves(graph.valid[:, 1], seed)
+        halves = torch.cat([half, half[source]])  # a negative is in the half of its fact
+        seen = silent if prior is None else progress  # asking takes longer, and follows
+        against = _against(model, graph, rows, halves, seen, each_relation=True)
+        made: dict[str, Any] = {"kind": "typed", "each": each, "count": len(rows)}
     else:
+        prior = EVEN_CHANCES if prior is None else prior
         known = graph.known().contains(*negatives.unbind(1))
-        claims = _against_given(graph, negatives[~known], seed)
-        made = {"kind": "given", "known_left_out": int(known.sum())}
-    used = claims.weights > 0
-    if (found := int((used & claims.labels).sum())) < FEWEST_FACTS:
-        raise GoldeError(
-            f"{graph.name}: for {found} validation facts there are negatives to tell them from, and at "
-            f"least {FEWEST_FACTS} are needed to fit on; give false facts with --negatives FILE"
-        )
-    claims = claims.only(used)
-    scores = _scores(model, graph, claims.triples, progress)
-    ways = {way: _fit(claims, one, method) for way, one in scores.items()}
-    counts = np.bincount(claims.relations[claims.labels], minlength=len(graph.relations)).tolist()
+        rows = negatives[~known]
+        halves = torch.cat([_halves(part[:, 1], seed) for part in (graph.valid, rows)])
+        against = _against(model, graph, rows, halves, progress, each_relation=False)
+        made = {"kind": "given", "known_left_out": int(known.sum()), "count": len(rows)}
+    fits = {way: _fit(claims, method) for way, claims in against.items()}
+    facts, fitted = against["forward"].relations[against["forward"].labels], against
+    if prior is None:
+        asked = asked_facts(graph, seed)
+        fitted = _answers(model, graph, asked, each, seed, progress)
+        fits = {way: _parting_like(fits[way], _fit(fitted[way], method)) for way in fits}
+        misses = sum(int((~claims.labels).sum()) for claims in fitted.values())
+        facts, made = asked[:, 1].numpy(), {"kind": "answers", "each": each, "count": misses}
+    counts = np.bincount(facts, minlength=len(graph.relations)).tolist()
     calibration = Calibration(
         method,
         prior,
         {graph.relations[r]: count for r, count in enumerate(counts) if count},
-        {**made, "seed": seed, "count": int((~claims.labels).sum())},
+        {**made, "seed": seed},
         graph.relations,
-        ways["forward"],
-        ways.get("backward"),
+        fits["forward"],
+        fits.get("backward"),
     )
-    return calibration, _judge(claims, scores, method, prior, model.margin, graph)
+    return calibration, _judge(fitted, method, prior, model.margin, graph)
 
 
-def _against_typed(graph: KnowledgeGraph, each: int, seed: int) -> Claims:
-    """Validation facts and their typed negatives; a negative is in the half of its fact."""
-    negatives, source = typed_negatives(graph, graph.valid, each, seed)
-    triples, labels = _joined(graph.valid, negatives)
-    half = _halves(graph.valid[:, 1], seed)
-    weights = balanced(labels, triples[:, 1].numpy())
-    return Claims(triples, labels, weights, torch.cat([half, half[source]]).numpy())
+def _against(
+    model: Model,
+    graph: KnowledgeGraph,
+    negatives: Tensor,
+    half: Tensor,
+    progress: Progress,
+    *,
+    each_relation: bool,
+) -> Ways:
+    """Validation facts and negatives (m, 3), the halves of both, balanced in each relation or in all."""
+    triples = torch.cat([graph.valid, negatives])
+    labels, relations = np.arange(len(triples)) < len(graph.valid), triples[:, 1].numpy()
+    weights = balanced(labels, relations if each_relation else np.zeros_like(relations))
+    used = weights > 0
+    if (found := int((used & labels).sum())) < FEWEST_FACTS:
+        raise GoldeError(
+            f"{graph.name}: for {found} validation facts there are negatives to tell them from, and at "
+            f"least {FEWEST_FACTS} are needed to fit on; give false facts with --negatives FILE"
+        )
+    scores = _scores(model, graph, triples[torch.from_numpy(used)], progress)
+    columns = labels[used], relations[used], weights[used], half.numpy()[used]
+    return {way: Claims(one, *columns) for way, one in scores.items()}
 
 
-def _against_given(graph: KnowledgeGraph, negatives: Tensor, seed: int) -> Claims:
-    """Validation facts and false ones that somebody has."""
-    triples, labels = _joined(graph.valid, negatives)
-    half = torch.cat([_halves(part[:, 1], seed) for part in (graph.valid, negatives)])
-    weights = balanced(labels, np.zeros(len(labels), dtype=np.int64))
-    return Claims(triples, labels, weights, half.numpy())
+def _answers(
+    model: Model, graph: KnowledgeGraph, facts: Tensor, each: int, seed: int, progress: Progress
+) -> Ways:
+    """Answers to the questions of facts, each counting the same; every relation halved, facts apart."""
+    found = shown_answers(model, graph, facts, each, progress)
+    relations = len(graph.relations)
+    backward, relation = found.direction >= relations, found.direction % relations
+    ways = {"forward": torch.ones_like(backward)}
+    if model.config.reciprocal:
+        ways = {"forward": ~backward, "backward": backward}
+    claims = {}
+    for way, at in ways.items():
+        here, right_here = relation[at], found.right[at]
+        half = _halves(here + right_here * relations, seed)
+        columns = found.score[at], right_here, here, torch.ones_like(found.score[at]), half
+        claims[way] = Claims(*(column.numpy() for column in columns))
+    return claims
 
 
-def _joined(facts: Tensor, negatives: Tensor) -> tuple[Tensor, Labels]:
-    triples = torch.cat([facts, negatives])
-    return triples, np.arange(len(triples)) < len(facts)
+def _parting_like(parting: Fit, curves: Fit) -> Fit:
+    """Curves of one fit, with the thresholds of another that told facts from negatives."""
+    relations = sorted({*curves.own, *parting.thresholds})
+    thresholds = {r: parting.thresholds.get(r, parting.overall_threshold) for r in relations}
+    return replace(curves, overall_threshold=parting.overall_threshold, thresholds=thresholds)
 
 
-def _check(method: str, prior: float, each: int, graph: KnowledgeGraph) -> None:
+def _check(method: str, prior: float | None, each: int, graph: KnowledgeGraph) -> None:
     check_choice(method, prior)
     if each < 1:
-        raise GoldeError(f"each is {each}; draw at least 1 negative for a side")
+        raise GoldeError(f"each is {each}; look at or draw at least 1 claim for a question")
     if len(graph.valid) < FEWEST_FACTS:
         raise GoldeError(
             f"{graph.name}: has {len(graph.valid)} validation facts, and at least {FEWEST_FACTS} are "
@@ -134,12 +179,12 @@ def _check(method: str, prior: float, each: int, graph: KnowledgeGraph) -> None:
         )
 
 
-def _halves(relation: Tensor, seed: int) -> Tensor:
-    """Two halves at random, every relation halved between them, (n,)."""
+def _halves(group: Tensor, seed: int) -> Tensor:
+    """Two halves at random, every group halved between them, (n,)."""
     generator = torch.Generator().manual_seed(seed)
-    shuffled = torch.randperm(len(relation), generator=generator)
-    order = shuffled[relation[shuffled].argsort(stable=True)]
-    half = torch.zeros(len(relation), dtype=torch.bool)
+    shuffled = torch.randperm(len(group), generator=generator)
+    order = shuffled[group[shuffled].argsort(stable=True)]
+    half = torch.zeros(len(group), dtype=torch.bool)
     half[order[1::2]] = True
     return half
 
@@ -164,36 +209,32 @@ def _scores(
     return dict(zip(ways, scores.view(len(ways), -1).numpy(), strict=True))
 
 
-def _fit(claims: Claims, scores: Array, method: str, share: float = 1.0) -> Fit:
-    return fit(scores, claims.labels, claims.relations, claims.weights, method, share)
+def _fit(claims: Claims, method: str, share: float = 1.0) -> Fit:
+    return fit(claims.scores, claims.labels, claims.relations, claims.weights, method, share)
 
 
 def _judge(
-    claims: Claims,
-    scores: dict[str, Array],
-    method: str,
-    prior: float,
-    margin: float,
-    graph: KnowledgeGraph,
+    ways: Ways, method: str, prior: float | None, margin: float, graph: KnowledgeGraph
 ) -> Judged:
     """Fit on one half, judge on the other, both ways, with all directions together."""
-    before = np.concatenate([sigmoid(one + margin) for one in scores.values()])
-    fitted = np.concatenate([_by_other_half(claims, one, method) for one in scores.values()])
-    after = with_prior(fitted, prior)
-    relations, labels = np.tile(claims.relations, len(scores)), np.tile(claims.labels, len(scores))
-    weights = np.tile(claims.weights, len(scores)) * np.where(labels, prior, 1 - prior)
+    claims = Claims(*(np.concatenate(column) for column in zip(*ways.values(), strict=True)))
+    before = sigmoid(claims.scores + margin)
+    after = np.concatenate([_by_other_half(one, method) for one in ways.values()])
+    labels, weights = claims.labels, claims.weights
+    if prior is not None:
+        after, weights = with_prior(after, prior), weights * np.where(labels, prior, 1 - prior)
     each = {}
-    for r in np.unique(relations[labels]).tolist():
-        at = relations == r
+    for r in np.unique(claims.relations[labels]).tolist():
+        at = claims.relations == r
         one = labels[at], weights[at]
         each[graph.relations[r]] = reliability(before[at], *one), reliability(after[at], *one)
     return Judged(reliability(before, labels, weights), reliability(after, labels, weights), each)
 
 
-def _by_other_half(claims: Claims, scores: Array, method: str) -> Array:
+def _by_other_half(claims: Claims, method: str) -> Array:
     """The probability of every claim by the fit on the half that it is not in."""
-    found = np.empty_like(scores)
+    found = np.empty_like(claims.scores)
     for here in (claims.half, ~claims.half):
-        fitted = _fit(claims.only(~here), scores[~here], method, share=0.5)
-        found[here] = fitted(scores[here], claims.relations[here])
+        fitted = _fit(claims.only(~here), method, share=0.5)
+        found[here] = fitted(claims.scores[here], claims.relations[here])
     return found

@@ -60,8 +60,8 @@ class Calibration:
     """
 
     method: str
-    prior: float
-    facts: Mapping[str, int]  # that were fitted, by relation
+    prior: float | None  # None: facts are as common as among the answers that were fitted
+    facts: Mapping[str, int]  # that were asked for or fitted, by relation
     negatives: Mapping[str, Any]  # where they came from, and how many
     relations: Vocabulary
     forward: Fit
@@ -70,7 +70,8 @@ class Calibration:
     def probabilities(self, scores: Array, relation: Ids, *, backward: bool = False) -> Array:
         """The probability of each score (n,) of facts of each relation (n,)."""
         fit = self.backward if backward and self.backward is not None else self.forward
-        return with_prior(fit(scores.astype(np.float64), relation), self.prior)
+        found = fit(scores.astype(np.float64), relation)
+        return found if self.prior is None else with_prior(found, self.prior)
 
     def annotated(
         self, predictions: Sequence[Prediction], *, backward: bool = False
@@ -86,7 +87,8 @@ class Calibration:
 
     def least_scores(self, probability: float) -> Tensor:
         """The lowest forward score of each relation with at least this probability, (R,) in float64."""
-        wanted = without_prior(probability, self.prior)
+        prior = self.prior
+        wanted = probability if prior is None else without_prior(probability, prior)
         maps = (self.forward.own.get(r, self.forward.overall) for r in range(len(self.relations)))
         return torch.tensor([map.least_score(wanted) for map in maps], dtype=torch.float64)
 
@@ -114,7 +116,8 @@ class Calibration:
             )
         try:
             forward, backward = content["forward"], content["backward"]
-            method, prior = content["method"], float(content["prior"])
+            method, prior = content["method"], content["prior"]
+            prior = None if prior is None else float(prior)
             check_choice(method, prior)
             return cls(
                 method,

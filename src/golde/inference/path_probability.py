@@ -51,8 +51,13 @@ def with_probabilities(
     if curve is None:
         return list(answers)
     scores = np.array([answer.score for answer in answers], dtype=np.float64)
-    found = with_prior(curve(scores), calibration.prior).tolist()
+    found = with_prior(curve(scores), path_prior(calibration)).tolist()
     return [replace(one, probability=p) for one, p in zip(answers, found, strict=True)]
+
+
+def path_prior(calibration: Calibration) -> float:
+    """How probable a path is before its score is seen: as the calibration has it, or else even chances."""
+    return 0.5 if calibration.prior is None else calibration.prior
 
 
 def path_curve(

@@ -61,17 +61,29 @@ class Predictor:
         if not queries:
             return
         ids = torch.tensor([query_ids(self.graph, query) for query in queries])  # (n, 3)
-        rows, _ = block_shape(
-            len(queries), max(len(self.graph.entities), len(self.graph.relations))
-        )
-        if self.searcher is not None:
-            rows = rows_at_once(len(queries), max(self.top, len(self.graph.relations)))
+        rows = self.rows_at_once(len(queries))
         for start in range(0, len(queries), rows):
             asked = queries[start : start + rows]
             for query, answers in zip(
                 asked, self._block(asked, ids[start : start + rows]), strict=True
             ):
                 yield self._calibrated(query, answers)
+
+    def rows_at_once(self, queries: int) -> int:
+        """How many of so many queries are answered at a time, in bounded memory."""
+        if self.searcher is not None:
+            return rows_at_once(queries, max(self.top, len(self.graph.relations)))
+        return block_shape(queries, max(len(self.graph.entities), len(self.graph.relations)))[0]
+
+    @torch.no_grad()
+    def best(self, entity: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores and ids of the best answers to queries by id (B,), best first; (B, top), on the CPU.
+
+        What is dropped scores −∞. There are fewer columns where there are fewer entities.
+        """
+        asked = entity.to(self.model.device), direction.to(self.model.device)
+        found = self._searched(*asked)
+        return self._best_of_blocks(*asked) if found is None else found
 
     @torch.no_grad()
     def _block(self, queries: Sequence[Query], ids: Tensor) -> list[list[Prediction]]:
@@ -96,10 +108,7 @@ class Predictor:
         head, relation, tail = ids.unbind(1)
         entity = torch.where(head < 0, tail, head)
         direction = relation + (head < 0) * len(graph.relations)
-        asked = entity.to(self.model.device), direction.to(self.model.device)
-        best = self._searched(*asked)
-        if best is None:
-            best = self._best_of_blocks(queries, *asked)
+        best = self.best(entity, direction)
         splits = self._splits(entity.unsqueeze(1), direction.unsqueeze(1), best[1])
         return _in_words(queries, names, *best, splits)
 
@@ -111,19 +120,16 @@ class Predictor:
         values, best, doubt = self.searcher.top(entity, direction, self.top, known)
         return None if doubt.any() else (values.cpu(), best.cpu())
 
-    def _best_of_blocks(
-        self, queries: Sequence[Query], entity: Tensor, direction: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _best_of_blocks(self, entity: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
         """Scores and ids of the best, block by block; (B, top) each or as many as there are."""
-        names = self.graph.entities
-        pool = self._pool(names).to(entity.device)
+        pool = self._pool(self.graph.entities).to(entity.device)
         row, answer = self.excluded.answers(entity, direction)
         values = torch.empty(len(entity), 0, dtype=self.model.entity.dtype, device=entity.device)
         best = values, entity.new_empty(len(entity), 0)
         for part in pool.split(block_shape(len(entity), len(pool))[1]):
             scores = self._scores(entity, direction, part)
             if (at := non_finite(scores)) is not None:
-                fact = queries[at[0]].answered(names[int(part[at[1]])])
+                fact = self._fact(int(entity[at[0]]), int(direction[at[0]]), int(part[at[1]]))
                 raise diverged(fact, float(scores[at]))
             place = torch.searchsorted(part, answer).clamp(max=len(part) - 1)
             here = part[place] == answer
@@ -152,6 +158,13 @@ class Predictor:
         values, columns = top_k(scores, self.top)
         relation = pool[columns]
         return _in_words(queries, names, values, relation, self._splits(head, relation, tail))
+
+    def _fact(self, entity: int, direction: int, answer: int) -> tuple[str, str, str]:
+        """An answer to a query by id, in words."""
+        graph = self.graph
+        backward, relation = divmod(direction, len(graph.relations))
+        head, tail = (answer, entity) if backward else (entity, answer)
+        return graph.entities[head], graph.relations[relation], graph.entities[tail]
 
     def _pool(self, names: Vocabulary) -> Tensor:
         """Ids of the candidates, ascending."""

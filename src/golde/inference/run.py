@@ -208,7 +208,7 @@ class Run:
         self,
         *,
         method: str = "platt",
-        prior: float = 0.5,
+        prior: float | None = None,
         each: int = 10,
         negatives: Sequence[tuple[str, str, str]] | None = None,
         seed: int = 0,
@@ -217,8 +217,9 @@ class Run:
     ) -> Judged:
         """Fit probabilities on the validation facts: see ``golde.inference.calibrate``.
 
-        From then on answers have a ``probability``. Kept in the run's ``calibration.json`` unless told
-        otherwise.
+        They are those of answers as ``predict`` shows them; with a ``prior`` or ``negatives`` those of single
+        claims. From then on answers have a ``probability``. Kept in the run's ``calibration.json`` unless
+        told otherwise.
         """
         self.calibration, judged = calibrate(
             self.model,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,13 @@ DRAWN_AT_ONCE = 1 << 22
 
 BLOCK_NUMBERS = 1 << 24
 """Numbers of a table in host memory that are scored at a time."""
+
+
+class Loops(NamedTuple):
+    """Which answers and which candidates are the entity that their query asks about."""
+
+    answer: Tensor  # (B,)
+    candidate: Tensor  # (B, N)
 
 
 class Model(nn.Module, ABC):
@@ -63,6 +70,8 @@ class Model(nn.Module, ABC):
         if config.bias:
             self.query_bias = nn.Parameter(torch.zeros(len(start)))
             self.answer_bias = nn.Parameter(torch.zeros(len(start)))
+        if config.loop_bias:
+            self.loop_bias = nn.Parameter(torch.zeros(relations * (2 if config.reciprocal else 1)))
 
     @abstractmethod
     def queries(self, rows: Tensor, direction: Tensor) -> Side:
@@ -131,7 +140,7 @@ class Model(nn.Module, ABC):
     def score_points(self, rows: Tensor, direction: Tensor) -> Tensor:
         """Scores of all entities for queries about points (B, numbers) that need not be entities, (B, E).
 
-        A point has no bias as a query; that of each answer counts.
+        A point has no bias as a query, nor as the answer to itself; that of each answer counts.
         """
         scores = self._score_every(self.queries(rows, direction))
         if not self.config.bias:
@@ -167,6 +176,8 @@ class Model(nn.Module, ABC):
         scores = self._score_own(queries, self.candidates(gather(self.entity, answer)))
         if self.config.bias:
             scores = scores + self._bias(entity, direction, answer)
+        if self.config.loop_bias:
+            scores = scores + self._at_loops(entity == answer, self._looping(direction))
         return scores
 
     def score_triples(self, triples: Tensor) -> Tensor:
@@ -190,13 +201,16 @@ class Model(nn.Module, ABC):
         by the caller at once: every gather from the table has a gradient as large as the table.
         """
         scores = self._score_rows(rows, direction, own)
-        if not self.config.bias:
-            return scores
-        # Each table is gathered from once, since every gather has a gradient as large as the table.
-        biases = self._bias_rows(torch.cat((entity, answer, candidates)))
-        heads, answers, others = biases.split([len(entity), len(answer), len(candidates)])
-        push = self._asking(heads, direction)
-        return self._biased(scores, push, heads, answers, others, direction)
+        if self.config.bias:
+            # Each table is gathered from once, since every gather has a gradient as large as the table.
+            biases = self._bias_rows(torch.cat((entity, answer, candidates)))
+            heads, answers, others = biases.split([len(entity), len(answer), len(candidates)])
+            push = self._asking(heads, direction)
+            scores = self._biased(scores, push, heads, answers, others, direction)
+        if self.config.loop_bias:
+            loops = Loops(answer == entity, candidates == entity.unsqueeze(1))
+            scores = self._looped(scores, self._looping(direction), loops)
+        return scores
 
     def score_parts(
         self,
@@ -204,34 +218,48 @@ class Model(nn.Module, ABC):
         answers: Tensor,
         candidates: Tensor,
         direction: Tensor,
+        loops: Loops,
         *,
         own: bool,
         share: Callable[[Side], Side],
     ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """``score_batch`` of rows ``with_biases``; what all scores of a query have in common goes through
+        """``score_batch`` of rows ``with_biases``; what scores of a query have in common goes through
         ``share``, where processes that score other candidates add up its gradient."""
         numbers = self.entity.shape[1]
         (head, head_bias), (answer, answer_bias), (other, other_bias) = (
             part.tensor_split([numbers], 1) for part in (heads, answers, candidates)
         )
-        common = [self.queries(head, direction)]
+        common = {"queries": self.queries(head, direction)}
         if self.config.bias:
-            common.append(self._asking(head_bias, direction))
-        queries, *push = share(common)
-        scores = self._score_sides(queries, head, answer, other, own)
-        if not push:
-            return scores
-        return self._biased(scores, push[0], head_bias, answer_bias, other_bias, direction)
+            common["push"] = self._asking(head_bias, direction)
+        if self.config.loop_bias:
+            common["loop"] = self._looping(direction)
+        common = dict(zip(common, share(list(common.values())), strict=True))
+        scores = self._score_sides(common["queries"], head, answer, other, own)
+        if self.config.bias:
+            biases = head_bias, answer_bias, other_bias
+            scores = self._biased(scores, common["push"], *biases, direction)
+        if self.config.loop_bias:
+            scores = self._looped(scores, common["loop"], loops)
+        return scores
 
-    def score_between(self, heads: Tensor, candidates: Tensor, direction: Tensor) -> Tensor:
-        """Scores of every candidate for every query, (B, N), both as rows ``with_biases``."""
+    def score_between(
+        self, heads: Tensor, candidates: Tensor, direction: Tensor, loops: Tensor
+    ) -> Tensor:
+        """Scores of every candidate for every query, (B, N), both as rows ``with_biases``.
+
+        ``loops`` (B, N) says which candidate is the query's own entity.
+        """
         numbers = self.entity.shape[1]
         queries = self.queries(heads[:, :numbers], direction)
         scores = self._score_all(queries, self.candidates(candidates[:, :numbers]))
-        if not self.config.bias:
-            return scores
-        push = self._asking(heads[:, numbers:], direction).unsqueeze(1)
-        return scores + (push + self._answering(candidates[:, numbers:], direction.unsqueeze(1)))
+        if self.config.bias:
+            push = self._asking(heads[:, numbers:], direction).unsqueeze(1)
+            pull = self._answering(candidates[:, numbers:], direction.unsqueeze(1))
+            scores = scores + (push + pull)
+        if self.config.loop_bias:
+            scores = scores + self._at_loops(loops, self._looping(direction).unsqueeze(1))
+        return scores
 
     def with_biases(self, rows: Tensor, entity: Tensor) -> Tensor:
         """Rows of entities with their two biases as further numbers, if there are any."""
@@ -264,10 +292,16 @@ class Model(nn.Module, ABC):
         self, scores: Tensor, entity: Tensor, direction: Tensor, candidates: Tensor | None
     ) -> Tensor:
         """Scores (B, N) of queries and candidates, all entities when none are given, with their biases."""
+        if not (self.config.bias or self.config.loop_bias):
+            return scores
+        if candidates is None:
+            candidates = torch.arange(self.entities, device=entity.device)
+        entity = entity.unsqueeze(1)
         if self.config.bias:
-            if candidates is None:
-                candidates = torch.arange(self.entities, device=entity.device)
-            scores = scores + self._bias(entity.unsqueeze(1), direction.unsqueeze(1), candidates)
+            scores = scores + self._bias(entity, direction.unsqueeze(1), candidates)
+        if self.config.loop_bias:
+            loop = self._looping(direction).unsqueeze(1)
+            scores = scores + self._at_loops(candidates == entity, loop)
         return scores
 
     def _bias(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
@@ -315,6 +349,25 @@ class Model(nn.Module, ABC):
             loops = loops + (push + self._answering(heads, direction))
         other = self._answering(candidates, direction.unsqueeze(1))
         return positive, loops, shared + (push.unsqueeze(1) + other)
+
+    def _looping(self, direction: Tensor) -> Tensor:
+        """What a query adds to the score of its own entity, (B,)."""
+        which = direction if self.config.reciprocal else direction % self.relations
+        return gather(self.loop_bias.unsqueeze(1), which)[:, 0]
+
+    @staticmethod
+    def _at_loops(loops: Tensor, loop: Tensor) -> Tensor:
+        """``loop`` where a candidate is the query's own entity; the two broadcast."""
+        return torch.where(loops, loop, torch.zeros_like(loop))
+
+    def _looped(
+        self, scores: tuple[Tensor, Tensor | None, Tensor], loop: Tensor, loops: Loops
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """The scores of ``score_batch`` with what queries add where they lead to their own entity."""
+        positive, own, shared = scores
+        positive = positive + self._at_loops(loops.answer, loop)
+        own = None if own is None else own + loop
+        return positive, own, shared + self._at_loops(loops.candidate, loop.unsqueeze(1))
 
 
 def uniform_rows(

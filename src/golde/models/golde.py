@@ -126,7 +126,7 @@ class GoldE(Model):
 
         if len(finishes) > MOST_GROUPS:
             return score
-        biases = self._biases if self.config.bias else None
+        biases = self._biases if self.config.bias or self.config.loop_bias else None
         return FusedScorer(
             score, table, self.queries, self.candidates, self.weights, self.config.norm, biases
         )
@@ -191,14 +191,19 @@ class GoldE(Model):
         return self._total(paired, queries, candidates)
 
     def _biases(self, entity: Tensor, direction: Tensor) -> Biases:
-        """``_bias`` of queries and all entities apart, as kernels that rank take them."""
+        """``_bias`` of queries and all entities apart, and of loops, as kernels that rank take them."""
         from golde.kernels.triton.ranks import Biases
 
         turned = direction >= self.relations
         if self.config.reciprocal:
             turned = torch.zeros_like(turned)
-        both = torch.stack((self.query_bias, self.answer_bias))
-        return Biases(both[turned.long(), entity], turned, both.flip(0))
+        if self.config.bias:
+            both = torch.stack((self.query_bias, self.answer_bias))
+        else:
+            both = torch.zeros(2, self.entities, device=self.device)
+        push = both[turned.long(), entity]
+        loop = self._looping(direction) if self.config.loop_bias else torch.zeros_like(push)
+        return Biases(push, turned, entity, loop, both.flip(0))
 
     def _directed_maps(self, group: Geometry, directions: Tensor | None) -> Any:
         """The maps of some directions, or of all."""

@@ -17,6 +17,7 @@ from golde.report.gpu_sections import (
     gpu_step,
 )
 from golde.report.large_tables import large_tables
+from golde.report.other_levers import other_levers
 from golde.report.own_graph_sections import (
     advise_geometry,
     advise_million,
@@ -27,6 +28,7 @@ from golde.report.own_graph_sections import (
     paths,
 )
 from golde.report.scaling import scaling
+from golde.report.shown_answers import shown_answers
 from golde.report.tables import markdown as table
 from golde.report.tables import provenance, sources
 from golde.runs.atomic import read_json
@@ -157,6 +159,7 @@ def serve_load(found: dict[str, Any]) -> str:
 
 
 SECTIONS = {
+    "other_levers": ("What moves accuracy and is no setting", other_levers),
     "default_accuracy": ("Without any option", default_accuracy),
     "gpu_budget": ("WN18RR in 45 seconds on a GPU", gpu_budget),
     "gpu_step": ("A training step on a GPU", gpu_step),
@@ -173,6 +176,7 @@ SECTIONS = {
     "extend_million": ("New entities on a million facts", extend_million),
     "paths": ("Several hops", paths),
     "complete_heads": ("Facts that a graph lacks", complete_heads),
+    "shown_answers": ("Probabilities of shown answers", shown_answers),
     "explain_million": ("Reasons and rules on a million facts", explain_million),
     "serve_load": ("golde serve under load", serve_load),
 }

@@ -109,10 +109,8 @@ def _agreement(results: list[dict[str, Any]]) -> str:
     ]
     if not apart:
         return ""
-    return (
-        "After the same steps on the same facts the losses of the two kinds of table differ by at most "
-        f"{max(apart):.0e} of their value. "
-    )
+    most = f"differ by at most {max(apart):.0e} of their value" if any(apart) else "are the same"
+    return f"After the same steps on the same facts the losses of the two kinds of table {most}. "
 
 
 def _sources(results: list[dict[str, Any]]) -> str:

@@ -66,14 +66,14 @@ def advise_geometry(found: dict[str, Any]) -> str:
                 f"{name}, {steps:,} steps",
                 variant,
                 f"`{signature}`",
+                str(len(mrr)),
                 f"**{fmean(mrr.values()):.4f}**{several}",
                 f"{fmean(changes):+.4f}" if changes and runs is not beside else "",
                 f"{fmean(run['validation']['hits@10'] for run in runs.values()):.3f}",
                 f"{fmean(run['seconds'] for run in runs.values()):,.0f} s",
             ]
         )
-    head = ["set", "signature", "", "validation MRR", "difference", "H@10", "training"]
-    seeds = ", ".join(map(str, sorted({one["seed"] for one in found["trainings"]})))
+    head = ["set", "signature", "", "seeds", "validation MRR", "difference", "H@10", "training"]
     machines = dict.fromkeys(
         f"{machine(one)}; commit `{short_commit(one['commit'])}`" for one in found["trainings"]
     )
@@ -82,7 +82,7 @@ def advise_geometry(found: dict[str, Any]) -> str:
         "*advised* what `golde advise` proposes for as many numbers, the others have all their components of "
         "one geometry. Settings are those of `configs/`, elliptic weights the paper's; so many "
         "steps and no more, last parameters; filtered MRR of the whole validation split, both sides, "
-        f"realistic rank on ties. Means over seeds {seeds} with their range, and the mean difference to the "
+        "realistic rank on ties. Means over seeds with their range, and the mean difference to the "
         f"chosen signature at the same seed. {''.join(failed)}{' and '.join(machines)}; written by "
         "`benchmarks/advise_geometry.py`."
     )
@@ -198,13 +198,13 @@ def complete_heads(found: dict[str, Any]) -> str:
     rows = [
         [
             f"{name} ({one['facts']['test']:,})",
-            words.get(rule, "the same, by probability"),
-            f"{counted['queries']:,}",
-            f"{counted['seconds']:.0f} s",
-            *(f"{hits:,}" for hits in counted["found"].values()),
+            word,
+            f"{one['test'][rule]['queries']:,}",
+            f"{one['test'][rule]['seconds']:.0f} s",
+            *(f"{hits:,}" for hits in one["test"][rule]["found"].values()),
         ]
         for name, one in sets.items()
-        for rule, counted in one["test"].items()
+        for rule, word in words.items()
     ]
     head = ["set (test facts)", "asked", "queries", "time", *(f"of {int(k):,}" for k in best)]
     by = str(found["chosen_by"])
@@ -215,7 +215,7 @@ def complete_heads(found: dict[str, Any]) -> str:
     (steps,) = {one["settings"]["training"]["steps"] for one in sets.values()}
     return (
         f"{table(head, rows)}\n\nTest facts among the most plausible ones that training and validation facts "
-        "do not hold, by score unless it says otherwise: `golde complete` with `--heads known`, `all` and "
+        "do not hold, by score: `golde complete` with `--heads known`, `all` and "
         f"`kind`, the default. Its s and t ({chosen}) were chosen by validation facts among the best "
         f"{found['chosen_by']:,} beside training facts alone. That s is at most one half was "
         "settled after a first look at these counts, and not by them: with more, a relation that half of its "

@@ -75,8 +75,9 @@ def refresh_card(folder: RunFolder) -> None:
 def calibration_words(found: Mapping[str, Any]) -> str:
     """How the probabilities of a run were fitted: what ``calibration.json`` says of it."""
     try:
-        facts = sum(found["facts"].values())
-        return f"{found['method']}, prior {found['prior']:g}, on {facts:,} validation facts"
+        facts, prior = sum(found["facts"].values()), found["prior"]
+        to = "on answers to" if prior is None else f"prior {prior:g}, on"
+        return f"{found['method']}, {to} {facts:,} validation facts"
     except (KeyError, TypeError, AttributeError, ValueError):
         raise RunError("calibration.json: does not hold a calibration; calibrate again") from None
 
@@ -183,6 +184,11 @@ def _probabilities(folder: RunFolder) -> str:
         found = None
     if found is None:
         return "Not calibrated: its answers have scores and no probabilities until `golde calibrate RUN`."
+    if found["prior"] is None:
+        return (
+            f"Calibrated ({words}): a probability is that of an answer; of answers with its score to "
+            "questions about validation facts, so many were facts."
+        )
     return (
         f"Calibrated ({words}): a probability is that of a claim which was, before its "
         "score was seen, a fact with the chance `prior`."

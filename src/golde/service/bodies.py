@@ -71,7 +71,7 @@ class RunInfo(BaseModel):
     reciprocal: bool = Field(description="Whether queries for heads have scores of their own.")
     calibrated: bool
     prior: float | None = Field(
-        description="Of a calibrated run: how likely a claim is beforehand."
+        description="How likely a claim is beforehand; null if probabilities are those of answers."
     )
     metrics: dict[str, Figures] = Field(description="By protocol: a split, and what differs.")
     device: str
@@ -105,7 +105,7 @@ class RunList(BaseModel):
                 "parameters": 310944,
                 "reciprocal": True,
                 "calibrated": True,
-                "prior": 0.5,
+                "prior": None,
                 "metrics": {
                     "test": {
                         "mrr": 0.481,

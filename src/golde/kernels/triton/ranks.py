@@ -56,15 +56,21 @@ Scorer = Callable[[Tensor, Tensor, int, int], Tensor]
 
 
 class Biases(NamedTuple):
-    """Of B queries and all E entities: ``push[b] + pull[turned[b], n]`` is added to a score."""
+    """Of B queries and all E entities: ``push[b] + pull[turned[b], n]`` is added to a score.
+
+    Where the candidate is ``entity[b]``, so is ``loop[b]``.
+    """
 
     push: Tensor  # (B,)
     turned: Tensor  # (B,), true or false
+    entity: Tensor  # (B,)
+    loop: Tensor  # (B,)
     pull: Tensor  # (2, E)
 
     def of(self, queries: Tensor | slice, candidates: Tensor | slice) -> Biases:
         """Those of some queries and candidates."""
-        return Biases(self.push[queries], self.turned[queries], self.pull[:, candidates])
+        push, turned, entity, loop = (tensor[queries] for tensor in self[:-1])
+        return Biases(push, turned, entity, loop, self.pull[:, candidates])
 
 
 Known = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -123,11 +129,11 @@ def launch_ranks(
     if max(q.vectors.shape[2] for q in query) <= SHORT:
         options |= {"num_stages": TILE.stages, "maxnreg": REGISTERS}
     named = ("truth", "answers", "offsets", "counts", "excluded", "scores", "maxima")
-    push, turned, pull = (doubt, doubt, doubt) if biases is None else biases
+    push, turned, entity, loop, pull = (doubt,) * 5 if biases is None else biases
     if biases is not None:
         turned = turned.view(torch.uint8)
     tile_kernel[(down if what == TRUTH else down * over,)](
-        *groups, *(tensors.get(name, doubt) for name in named), push, turned, pull, doubt,
+        *groups, *(tensors.get(name, doubt) for name in named), push, turned, entity, loop, pull, doubt,
         B, N, len(tensors.get("answers", ())), start, pull.stride(0), _rows(query), _rows(candidate),
         WHAT=what, BIASED=biases is not None, NORM=norm, PRECISION=PRECISION, **shapes,
         BLOCK_B=TILE.rows, BLOCK_N=TILE.columns, BAND=BAND, **options,
@@ -232,7 +238,7 @@ class FusedScorer:
                 marks = first[some], last[some], base[some], codes
                 launch_ranks(
                     BEST, own, candidate, self.weights, self.norm, doubt, len(asked), stop - start,
-                    excluded=launch_marks(marks, asked, start, stop, _rows(candidate)),
+                    start=start, excluded=launch_marks(marks, asked, start, stop, _rows(candidate)),
                     scores=scores, maxima=maxima,
                     biases=biases and biases.of(some, slice(start, stop)),
                 )  # fmt: skip
@@ -271,7 +277,7 @@ class FusedScorer:
         truth = torch.empty(len(answer), device=answer.device)
         launch_ranks(
             TRUTH, own, candidate, self.weights, self.norm, doubt, len(answer), len(answer),
-            truth=truth, biases=biases and biases.of(row, answer),
+            truth=truth, answers=answer, biases=biases and biases.of(row, answer),
         )  # fmt: skip
         return truth
 

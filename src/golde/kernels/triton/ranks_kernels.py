@@ -7,8 +7,9 @@ add up to is scaled by ``w_i / w_{i+1}`` when the next begins, and the whole by 
 numbered in bands of ``BAND`` tiles of queries, which are walked through column by column: those that run at
 the same time then need few queries and few candidates, and both come from the cache.
 
-**Biases.** The score of a pair may have a bias of the query and one of the candidate on top. Where one score
-serves both directions an entity has two of the latter, and the query says which: both are loaded.
+**Biases.** The score of a pair may have a bias of the query and one of the candidate on top, and a third if
+the two are one entity. Where one score serves both directions an entity has two of the second kind, and the
+query says which: both are loaded.
 
 **Counts.** A rank is how many candidates are nearer than the answer. The distances of the answers are
 made first, by tiles on the diagonal of (queries, their own answers); then every tile compares what it holds
@@ -65,7 +66,7 @@ def tile_kernel(
     q_0, q_low_0, c_0, c_low_0, of_query_0, of_candidate_0, scale_0, M_0,
     q_1, q_low_1, c_1, c_low_1, of_query_1, of_candidate_1, scale_1, M_1,
     q_2, q_low_2, c_2, c_low_2, of_query_2, of_candidate_2, scale_2, M_2,
-    truth, answers, offsets, counts, excluded, scores, maxima, push, turned, pull, doubt,
+    truth, answers, offsets, counts, excluded, scores, maxima, push, turned, entity, loop, pull, doubt,
     B, N, A, start, apart, rows_q, rows_c,
     WHAT: tl.constexpr, BIASED: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr,
     GEODESIC_0: tl.constexpr, WIDTH_0: tl.constexpr,
@@ -79,8 +80,8 @@ def tile_kernel(
 
     TRUTH: ``truth[b]``, query b with candidate b. COUNTS: add up, for the answers ``offsets[b] ..
     offsets[b + 1]`` of query b, how many candidates are nearer and how many as near. BEST: write scores,
-    −∞ for what is excluded, and their maxima. BIASED: ``push[b] + pull[turned[b], n]`` is taken from it; the
-    rows of ``pull`` lie ``apart``.
+    −∞ for what is excluded, and their maxima. BIASED: ``push[b] + pull[turned[b], n]`` is taken from it, and
+    ``loop[b]`` where the candidate is ``entity[b]``; the rows of ``pull`` lie ``apart``.
     """
     program = tl.program_id(0)
     if WHAT == TRUTH:
@@ -115,6 +116,12 @@ def tile_kernel(
         second = tl.load(pull + apart + columns, mask=columns < N, other=0.0)
         other = tl.load(turned + rows, mask=there, other=0)[:, None] != 0
         bias = tl.where(other, second[None, :], first[None, :])
+        if WHAT == TRUTH:
+            candidate = tl.load(answers + columns, mask=columns < N, other=-1)
+        else:
+            candidate = (start + columns).to(tl.int64)
+        own = tl.load(entity + rows, mask=there, other=-2)[:, None] == candidate[None, :]
+        bias += tl.where(own, tl.load(loop + rows, mask=there, other=0.0)[:, None], 0.0)
         total -= tl.load(push + rows, mask=there, other=0.0)[:, None] + bias
     if WHAT == TRUTH:
         own = tl.where(rows[:, None] == columns[None, :], total, 0.0)

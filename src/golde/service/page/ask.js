@@ -10,6 +10,10 @@ import { go } from "./route.js";
 const SLOTS = ["head", "relation", "tail"];
 const EXAMPLES = 4;
 
+const whatProbabilitiesMean = (run) => run.prior === null
+  ? "A probability is that of an answer: of answers with its score to questions about validation facts, so many were facts."
+  : `A probability is that of one claim, true with chance ${run.prior} before its score is seen.`;
+
 let filling = false; // a name was just chosen: the next field is where to go on
 
 export function ask(page, params) {
@@ -47,7 +51,7 @@ export function ask(page, params) {
       if (!answers.length) return empty("No answer left", "All that could be said is in the graph already.");
       return [
         withArrows(h("ol", { class: "rows" }, answers.map((answer, i) => answerRow(source, run, answer, i + 1)))),
-        run.calibrated ? h("p", { class: "muted small" }, `A probability is that of one claim, true with chance ${run.prior} before its score is seen.`, asked.relation ? "" : " Answers are in the order of their scores; each relation is calibrated on its own, so probabilities need not fall with them.")
+        run.calibrated ? h("p", { class: "muted small" }, whatProbabilitiesMean(run), asked.relation ? "" : " Answers are in the order of their scores; each relation is calibrated on its own, so probabilities need not fall with them.")
           : h("p", { class: "muted small" }, "Scores of a run that is not calibrated: only their order has a meaning."),
         questionForms(run, question),
       ];

@@ -1,0 +1,82 @@
+"""Changes that are no settings beside the configuration as it is, one table a configuration."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any
+
+from golde.report.tables import Table, figure, machine, short_commit
+from golde.report.variations import UNCHANGED
+
+Trainings = dict[str, dict[int, dict[str, Any]]]
+"""By lever and seed."""
+
+WHAT = (
+    "One thing is changed at a time that is no setting of the package: *component dropout* scores a batch by "
+    "some of the components; *relation prediction* adds a cross-entropy of the relation given head and tail; "
+    "*weight averaging* ends with a moving average of the parameters; *then cross entropy* changes the loss "
+    "for the last steps; *ellipsoid geodesic* and *lorentzian* are the other distances that the paper names. "
+    "A figure is the share dropped, the weight of the term, the decay with each step, or the share of steps."
+)
+SOURCE = "Written by `benchmarks/other_levers.py`."
+
+
+def other_levers(found: dict[str, Any]) -> str:
+    """A table a configuration, the best first."""
+    groups: dict[tuple[str, int, int], Trainings] = {}
+    failed = []
+    for one in found["trainings"]:
+        if "failed" in one:
+            what = f"{one['lever']} on {one['configuration']} with seed {one['seed']}"
+            failed.append(f"{what} failed: {one['failed']}")
+        else:
+            key = one["configuration"], one["steps"], one["negatives"]
+            groups.setdefault(key, {}).setdefault(one["lever"], {})[one["seed"]] = one
+    tables = [_table(*key, trainings) for key, trainings in groups.items()]
+    return "\n\n".join([WHAT, *(table.markdown() for table in tables), *failed, SOURCE])
+
+
+def _table(configuration: str, steps: int, negatives: int, trainings: Trainings) -> Table:
+    def mrr(lever: str) -> float:
+        return fmean(_values(trainings[lever], "mrr"))
+
+    head = ["lever", "seeds", "MRR", "difference", "H@10", "MR"]
+    rows = [
+        _row(lever, trainings[lever], trainings.get(UNCHANGED, {}))
+        for lever in sorted(trainings, key=mrr, reverse=True)
+    ]
+    every = [one for by_seed in trainings.values() for one in by_seed.values()]
+    machines = "; ".join(dict.fromkeys(map(machine, every)))
+    commits = ", ".join(dict.fromkeys(one["commit"] for one in every))
+    seeds = ", ".join(map(str, sorted({one["seed"] for one in every})))
+    at_a_time = max(one["trainings_at_a_time"] for one in every)
+    shared = f", up to {at_a_time} trainings at a time" if at_a_time > 1 else ""
+    return Table(
+        configuration,
+        head,
+        rows,
+        f"`configs/{configuration}.toml` with {steps:,} steps and {negatives:,} negatives, last parameters. "
+        f"Validation, standard protocol, mean over seeds {seeds}; differences are at the same seeds. "
+        f"{machines}{shared}, commit {short_commit(commits)}.",
+    )
+
+
+def _row(lever: str, by_seed: dict[int, dict[str, Any]], beside: dict[int, Any]) -> list[str]:
+    both = [seed for seed in by_seed if seed in beside]
+    changes = [_mrr(by_seed[seed]) - _mrr(beside[seed]) for seed in both]
+    shown = changes and lever != UNCHANGED
+    return [
+        lever.replace("-", " "),
+        str(len(by_seed)),
+        f"{fmean(_values(by_seed, 'mrr')):.4f}".removeprefix("0"),
+        f"{fmean(changes):+.4f}".replace("0.", ".") if shown else "",
+        *(figure(name, fmean(_values(by_seed, name))) for name in ("hits@10", "mr")),
+    ]
+
+
+def _mrr(one: dict[str, Any]) -> float:
+    return float(one["validation"]["mrr"])
+
+
+def _values(by_seed: dict[int, dict[str, Any]], name: str) -> list[float]:
+    return [one["validation"][name] for one in by_seed.values()]
