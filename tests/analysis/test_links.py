@@ -45,6 +45,23 @@ def test_walks_are_all_there_is(seed: int) -> None:
     assert found == sorted((a, r, b, s, d) for a, r, b in real for c, s, d in real if b == c)
 
 
+def test_facts_of_a_relation_and_about_an_entity_have_loops_last() -> None:
+    facts = [tuple(fact) for fact in graph(random_facts(0)).train.tolist()]
+    links = Links(graph(random_facts(0)))
+
+    def in_turn(some: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        return sorted(
+            some, key=lambda fact: fact[0] == fact[2]
+        )  # stable: else as the graph has them
+
+    for relation in range(3):
+        wanted = in_turn([fact for fact in facts if fact[1] == relation])
+        assert [tuple(fact) for fact in links.of(relation).tolist()] == wanted
+    for entity in range(9):
+        wanted = in_turn([fact for fact in facts if entity in (fact[0], fact[2])])
+        assert [tuple(fact) for fact in links.about(entity).tolist()] == wanted
+
+
 def test_of_many_facts_so_many_are_looked_at() -> None:
     """Two hubs with fifty middles between them."""
     facts = [(f"m{i}", r, f"m{i}") for i in range(50) for r in ("in", "out")]

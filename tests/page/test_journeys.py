@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import struct
+import subprocess
+import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from looking import HOSTILE, Visit, drawn, expect, serving
@@ -110,13 +115,15 @@ def test_any_name_can_be_asked_for(
     assert all(f"{slot}={name}" in page.url for slot, name in given.items())
 
 
-def test_a_question_is_copied_in_every_form(visit: Visit, address: str) -> None:
+def test_a_question_is_copied_in_every_form(
+    visit: Visit, address: str, runs: dict[str, Path]
+) -> None:
     visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
     page = visit.open(f"{address}/{VIEWS['question']}")
     page.get_by_text("Copy this as").click()
     code = page.get_by_role("tabpanel")
     expect(code).to_have_text(
-        "golde predict towns --head Ashby --relation next --top 10 --known mark"
+        f"golde predict {runs['towns']} --head Ashby --relation next --top 10 --known mark"
     )
     page.get_by_role("tab", name="Python").click()
     expect(code).to_contain_text('run.predict(head="Ashby", relation="next", top=10, known="mark")')
@@ -125,6 +132,42 @@ def test_a_question_is_copied_in_every_form(visit: Visit, address: str) -> None:
     expect(page.get_by_text("Copied", exact=True)).to_be_visible()
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
     assert copied == {"head": "Ashby", "relation": "next", "top": 10, "known": "mark"}
+
+
+@pytest.mark.parametrize(
+    ("view", "path"),
+    [
+        ("question", "runs/towns/predict"),
+        (f"#ask?run=towns&head={quote(HOSTILE)}&relation=borders", "runs/towns/predict"),
+        ("fact", "runs/towns/explain"),
+        ("relation", None),
+        ("compare", "compare"),
+    ],
+    ids=["question", "hostile", "fact", "relation", "compare"],
+)
+def test_what_is_copied_runs_as_it_is(
+    visit: Visit, address: str, view: str, path: str | None, tmp_path: Path
+) -> None:
+    page = visit.open(f"{address}/{VIEWS.get(view, view)}")
+    page.get_by_text("Copy this as").click()
+
+    def copied(form: str) -> str:
+        page.get_by_role("tab", name=form).click()
+        return str(page.get_by_role("tabpanel").text_content())
+
+    def ran(*words: str) -> str:
+        return subprocess.run(
+            words, check=True, text=True, stdout=subprocess.PIPE, cwd=tmp_path
+        ).stdout
+
+    golde = f'golde() {{ {sys.executable} -m golde "$@"; }}\n'
+    assert ran("bash", "-c", golde + copied("CLI"))
+    ran(sys.executable, "-c", copied("Python"))
+    if path is not None:
+        answer = page.request.post(f"{address}/api/v1/{path}", data=json.loads(copied("JSON")))
+        assert answer.ok
+    if shutil.which("curl"):
+        assert "error" not in json.loads(ran("bash", "-c", copied("curl")))
 
 
 def test_a_relation_shows_its_algebra_and_its_shape(visit: Visit, address: str) -> None:
@@ -280,3 +323,18 @@ def test_a_token_is_asked_for(visit: Visit, runs: dict[str, Path]) -> None:
         page.get_by_label("Token").fill(token)
         page.keyboard.press("Enter")
         expect(page.get_by_role("combobox", name="Search 41 entities")).to_be_visible()
+        page.goto(f"{url}/{VIEWS['question']}")
+        page.get_by_text("Copy this as").click()
+        expect(page.get_by_text("towns stands for the folder of the run")).to_be_visible()
+        page.get_by_role("tab", name="curl").click()
+        code = page.get_by_role("tabpanel")
+        expect(code).to_contain_text('--header "Authorization: Bearer $GOLDE_TOKEN"')
+        copied = str(code.text_content())
+        if shutil.which("curl"):
+            told = subprocess.run(
+                ["bash", "-c", copied],
+                check=True,
+                capture_output=True,
+                env={**os.environ, "GOLDE_TOKEN": token},
+            )
+            assert len(json.loads(told.stdout)["answers"]) == 10

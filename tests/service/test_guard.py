@@ -41,6 +41,17 @@ def guarded(folders: dict[str, Path]) -> Iterator[TestClient]:
         yield client
 
 
+def test_places_are_told_only_where_nobody_else_can_ask(
+    client: TestClient, guarded: TestClient, folders: dict[str, Path]
+) -> None:
+    here = client.get("/api/v1/runs").json()["runs"]
+    assert [one["folder"] for one in here] == [str(folders[one["name"]]) for one in here]
+    answer = guarded.get("/api/v1/runs", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.json()["runs"][0]["folder"] is None
+    assert str(folders["ring"].parent) not in answer.text
+    assert not Access(None, frozenset({"graph.example"})).only_here  # a proxy may stand before it
+
+
 def problem(answer: Any, status: int) -> dict[str, Any]:
     """What went wrong, in the form that everything that goes wrong has."""
     assert answer.status_code == status, answer.text
@@ -134,8 +145,10 @@ def test_large_requests_are_refused_whether_they_say_so_or_not(guarded: TestClie
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
     large = json.dumps({**QUERY, "head": "x" * 2000}).encode()
     assert problem(guarded.post(f"{RING}/predict", content=large, headers=headers), 413)
-    parts = iter([large[:900], large[900:]])  # sent in chunks, without a length
-    assert problem(guarded.post(f"{RING}/predict", content=parts, headers=headers), 413)
+    for times in (1, 20):  # by far too large is not even read to its end
+        parts = iter([large[:900], large[900:] * times])  # sent in chunks, without a length
+        assert problem(guarded.post(f"{RING}/predict", content=parts, headers=headers), 413)
+    assert problem(guarded.post(f"{RING}/predict", content=large * 20, headers=headers), 413)
 
 
 def test_a_request_that_never_ends_and_one_that_fails_inside() -> None:

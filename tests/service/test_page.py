@@ -19,8 +19,8 @@ from golde.inference import Run
 from golde.service import handout as handouts
 from golde.service.assets import START, assets
 from golde.service.bundle import bundled, bundled_script, harmless
+from golde.service.roles import Roles
 from golde.service.shelf import Shelf
-from golde.service.suggestions import fitting_roles
 from tiny import quick
 
 RING = "/api/v1/runs/ring"
@@ -106,7 +106,7 @@ def test_roles_fit_entities_of_their_kind() -> None:
     graph = KnowledgeGraph.from_triples(facts)
 
     def roles(name: str) -> set[tuple[str, str]]:
-        found = fitting_roles(graph, graph.entities.id(name))
+        found = Roles(graph).fitting(graph.entities.id(name))
         return {(graph.relations[role.relation], role.missing) for role in found}
 
     assert roles("town 5") == {("led by", "tail")}  # it has its one river

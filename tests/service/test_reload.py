@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 import golde
 from golde.inference import Run
 from golde.runs import RunFolder
+from golde.service import answers
 from golde.service.app import create_app
 from golde.service.limits import Limits
 from golde.service.shelf import Shelf
@@ -89,6 +90,15 @@ def test_figures_that_cannot_be_read_keep_no_model_from_being_taken_up(
     change(copied, 2.0)
     assert shelf.refresh() == [("ring", True)]
     assert shelf.figures("ring") == {}
+
+
+def test_a_calibration_that_cannot_be_read_is_told_without_its_place(copied: Path) -> None:
+    shelf = Shelf({"ring": copied}, opened)
+    (copied / "calibration.json").write_text("{")
+    assert shelf.refresh() == [("ring", True)]
+    (told,) = answers.runs(shelf, "1", folders=False).runs
+    assert not told.calibrated
+    assert told.notes[0].startswith("no probabilities: ring/calibration.json: cannot be read")
 
 
 def test_the_watch_goes_on_whatever_it_meets(

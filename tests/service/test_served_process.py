@@ -9,6 +9,8 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -75,6 +77,8 @@ def test_a_service_starts_answers_and_ends(folders: dict[str, Path]) -> None:
         with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) as odd:
             odd.sendall(b"\x16\x03\x01 no HTTP\r\n\r\n")
             assert odd.recv(100).startswith(b"HTTP/1.1 400")
+        with pytest.raises(urllib.error.HTTPError, match="413"):  # it listens once all is sent
+            urllib.request.urlopen(f"{address}/api/v1/runs/ring/predict", b" " * 3_000_000)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert (process.returncode, errors) == (0, "")

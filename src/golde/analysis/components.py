@@ -8,7 +8,8 @@ from torch import Tensor
 from golde.models import GoldE, Model
 from golde.models.transe import TransE
 
-_ROWS_AT_ONCE = 1 << 16
+_NUMBERS_AT_ONCE = {"cpu": 1 << 20, "cuda": 1 << 24}
+"""Of the entity table: on a CPU what stays in a core's cache, on a GPU what keeps it busy."""
 
 
 def has_distance(model: Model) -> bool:
@@ -59,8 +60,8 @@ def tangent_distances(model: Model, row: Tensor, others: Tensor) -> Tensor:
 def distances_from(model: Model, entity: int) -> Tensor:
     """``tangent_distances`` from one entity to all, (E,), on the CPU."""
     row = model.block(entity, entity + 1)[0]
-    starts = range(0, model.entities, _ROWS_AT_ONCE)
-    parts = (model.block(start, start + _ROWS_AT_ONCE) for start in starts)
+    few = max(1, _NUMBERS_AT_ONCE[model.device.type] // len(row))
+    parts = (model.block(start, start + few) for start in range(0, model.entities, few))
     return torch.cat([tangent_distances(model, row, part) for part in parts]).cpu()
 
 

@@ -16,6 +16,7 @@ from golde.analysis.rules import JudgedRule, Rule, judge
 from golde.data.graph import SPLITS, KnowledgeGraph
 from golde.errors import GoldeError
 from golde.evaluation.evaluate import rank_triples
+from golde.evaluation.ranking import Scorer
 from golde.geometry import GEOMETRIES, gather
 from golde.models import GoldE, Model
 from golde.progress import Progress, silent
@@ -122,12 +123,13 @@ def explain(
     top: int = 5,
     probability: float | None = None,
     links: Links | None = None,
+    scorer: Scorer | None = None,
     progress: Progress = silent,
 ) -> Explanation:
     """Explain the forward score of one fact, with ``top`` facts of each kind.
 
     ``probability`` is what a calibrated run makes of the score (``Run.probability``). ``links`` are those of
-    the graph, from who explains many facts; they are made here if not given.
+    the graph and ``scorer`` that of the model, from who explains many facts; they are made here if not given.
 
     Everything is read off direction r, the one that asks for tails. With ``model.reciprocal`` the
     direction that asks for heads has maps of its own; they enter the rank of the head and nothing else.
@@ -143,11 +145,11 @@ def explain(
             "train again with a lower training.learning_rate"
         )
     tail_rank, head_rank = rank_triples(
-        model.scorer(), graph, fact, device=device
+        scorer or model.scorer(), graph, fact, device=device
     ).realistic.tolist()
-    links, search = links or Links(graph), _Search(model, graph, h, r, t)
+    links = links or Links(graph)
+    search = _Search(model, graph, links, h, r, t)
     geometries, components = _contributions(model, h, r, t)
-    ends = graph.train[:, [0, 2]]
     supporting = search.supporting(top)
     about_head = search.about(h, t, top, but=supporting)
     about_tail = search.about(t, h, top, but=[*supporting, *about_head])
@@ -164,8 +166,8 @@ def explain(
         supporting,
         about_head,
         about_tail,
-        int((ends == h).any(1).sum()),
-        int((ends == t).any(1).sum()),
+        len(links.about(h)),
+        len(links.about(t)),
         search.typical,
         applied_rules(model, graph, links, h, r, t, progress=progress),
     )
@@ -262,17 +264,16 @@ def _contribution(space: str, values: Tensor) -> Contribution:
 class _Search:
     """Training facts near one fact: distances are ``Σ_i ‖x_i − y_i‖`` between tangent coordinates."""
 
-    def __init__(self, model: Model, graph: KnowledgeGraph, h: int, r: int, t: int) -> None:
-        self.graph, self.h, self.r, self.t = graph, h, r, t
+    def __init__(
+        self, model: Model, graph: KnowledgeGraph, links: Links, h: int, r: int, t: int
+    ) -> None:
+        self.graph, self.links, self.h, self.r, self.t = graph, links, h, r, t
         self.distance = {end: distances_from(model, end) for end in {h, t}}
         self.typical = _median(self.distance[h] + self.distance[t])
 
     def supporting(self, top: int) -> list[NearFact]:
         """Facts of the same relation about entities near the head and the tail."""
-        train = self.graph.train
-        facts = train[train[:, 1] == self.r]
-        itself = (facts[:, 0] == self.h) & (facts[:, 2] == self.t)
-        facts = facts[~itself]
+        facts = self._others(self.links.of(self.r))
         distance = self.distance[self.h][facts[:, 0]] + self.distance[self.t][facts[:, 2]]
         return self._nearest(facts, distance, top)
 
@@ -281,14 +282,15 @@ class _Search:
 
         Those listed elsewhere already are left out.
         """
-        train = self.graph.train
-        head, relation, tail = train.unbind(1)
-        itself = (head == self.h) & (relation == self.r) & (tail == self.t)
-        facts = train[((head == one) | (tail == one)) & ~itself]
+        facts = self._others(self.links.about(one))
         far_end = torch.where(facts[:, 0] == one, facts[:, 2], facts[:, 0])
         found = self._nearest(facts, self.distance[other][far_end], top + len(but))
         listed = {near.fact for near in but}
         return [near for near in found if near.fact not in listed][:top]
+
+    def _others(self, facts: Tensor) -> Tensor:
+        """Without the fact itself."""
+        return facts[(facts != torch.tensor([self.h, self.r, self.t])).any(1)]
 
     def _nearest(self, facts: Tensor, distance: Tensor, top: int) -> list[NearFact]:
         order = distance.argsort(stable=True)[:top]

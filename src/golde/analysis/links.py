@@ -21,33 +21,49 @@ class Paths(NamedTuple):
 
 
 class Links:
-    """The training facts but those from an entity to itself, which every rule holds for by accident."""
+    """The training facts; those from an entity to itself apart, for which every rule holds by accident."""
 
     def __init__(self, graph: KnowledgeGraph) -> None:
         self.entities, self.relations = len(graph.entities), len(graph.relations)
-        triples = graph.train[graph.train[:, 0] != graph.train[:, 2]]
+        loop = graph.train[:, 0] == graph.train[:, 2]
+        self._loops, triples = graph.train[loop], graph.train[~loop]
         self.known = KnownFacts(triples, self.entities, self.relations)
         order = triples[:, 1].argsort(stable=True)
         self.triples = triples[order]
         self._starts = torch.searchsorted(
             self.triples[:, 1].contiguous(), torch.arange(self.relations + 1)
         )
-        head, relation, tail = triples.unbind(1)
-        self._forward = _sorted(head * self.entities + tail, relation)
-        self._backward = _sorted(tail * self.entities + head, relation)
+        self._in_order = triples
+        head, _, tail = triples.unbind(1)
+        self._forward = torch.sort(head * self.entities + tail)  # codes, and whose they are
+        self._backward = torch.sort(tail * self.entities + head)
 
     def facts(self, relation: int) -> Tensor:
-        """The facts of one relation, (n, 3)."""
+        """The facts of one relation but those of an entity with itself, (n, 3)."""
         return self.triples[self._starts[relation] : self._starts[relation + 1]]
+
+    def about(self, entity: int) -> Tensor:
+        """The facts about one entity in the order of the graph, then those with itself, (n, 3)."""
+        one = torch.tensor([entity])
+        places = [
+            which[slice(*map(int, self._range(codes, one)))]
+            for codes, which in (self._forward, self._backward)
+        ]
+        facts = self._in_order[torch.cat(places).sort().values]
+        return torch.cat([facts, self._loops[self._loops[:, 0] == entity]])
+
+    def of(self, relation: int) -> Tensor:
+        """The facts of one relation in the order of the graph, then its facts of one with itself, (n, 3)."""
+        return torch.cat([self.facts(relation), self._loops[self._loops[:, 1] == relation]])
 
     def between(self, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """Every relation that leads from x to z, as (position of the pair, relation) pairs."""
-        codes, relation = self._forward
+        codes, fact = self._forward
         code = (x * self.entities + z).contiguous()
         which, place = in_turn(
             torch.searchsorted(codes, code), torch.searchsorted(codes, code, right=True)
         )
-        return which, relation[place]
+        return which, self._in_order[fact[place], 1]
 
     def paths(self, x: Tensor, z: Tensor, most: int) -> Paths:
         """Every walk of two facts from x to z, found from the end with fewer facts.
@@ -57,14 +73,14 @@ class Links:
         leaving, entering = self._range(self._forward[0], x), self._range(self._backward[0], z)
         from_x = leaving[1] - leaving[0] <= entering[1] - entering[0]
         found = []
-        for chosen, (codes, relation), (start, stop) in (
+        for chosen, (codes, fact), (start, stop) in (
             (from_x, self._forward, leaving),
             (~from_x, self._backward, entering),
         ):
             pairs = chosen.nonzero()[:, 0]
             near, place = _spread(start[pairs], stop[pairs], most)
             near = pairs[near]
-            middle, step = codes[place] % self.entities, relation[place]
+            middle, step = codes[place] % self.entities, self._in_order[fact[place], 1]
             ends = (middle, z[near]) if chosen is from_x else (x[near], middle)
             at, other = self.between(*ends)
             steps = (step[at], other) if chosen is from_x else (other, step[at])
@@ -95,11 +111,6 @@ class Links:
         """Where the facts of each entity begin and end."""
         first = entity * self.entities
         return torch.searchsorted(codes, first), torch.searchsorted(codes, first + self.entities)
-
-
-def _sorted(codes: Tensor, relation: Tensor) -> tuple[Tensor, Tensor]:
-    codes, order = codes.sort()
-    return codes, relation[order]
 
 
 def _spread(start: Tensor, stop: Tensor, most: int) -> tuple[Tensor, Tensor]:

@@ -154,17 +154,18 @@ class Model(nn.Module, ABC):
         """Scores against candidates ``start..stop``, as ranking asks for them.
 
         What does not depend on the query is kept from call to call while the range stays the same,
-        so the parameters must not change in between.
+        so the parameters must not change in between. Several threads may ask.
         """
         kept: dict[tuple[int, int], Side] = {}
 
         def score(entity: Tensor, direction: Tensor, start: int, stop: int) -> Tensor:
-            if (start, stop) not in kept:
+            side = kept.get((start, stop))
+            if side is None:
                 kept.clear()
-                kept[start, stop] = self.candidates(self.block(start, stop))
+                side = kept[start, stop] = self.candidates(self.block(start, stop))
             candidates = torch.arange(start, stop, device=entity.device)
             queries = self.queries(gather(self.entity, entity), direction)
-            scores = self._score_all(queries, kept[start, stop])
+            scores = self._score_all(queries, side)
             return self._with_biases_of(scores, entity, direction, candidates)
 
         return score

@@ -155,15 +155,19 @@ def relation(run: OpenRun, name: str) -> int:
     return names.id(name)
 
 
-def runs(shelf: Shelf, version: str) -> bodies.RunList:
-    return bodies.RunList(version=version, runs=[_about(shelf, name) for name in shelf.names])
+def runs(shelf: Shelf, version: str, *, folders: bool) -> bodies.RunList:
+    """All runs; with ``folders`` also where they lie."""
+    return bodies.RunList(
+        version=version, runs=[_about(shelf, name, folders) for name in shelf.names]
+    )
 
 
-def _about(shelf: Shelf, name: str) -> bodies.RunInfo:
+def _about(shelf: Shelf, name: str, folders: bool) -> bodies.RunInfo:
     one = shelf[name]
     run, graph, model = one.run, one.run.graph, one.run.model
     return bodies.RunInfo(
         name=name,
+        folder=str(shelf.folder(name)) if folders else None,
         graph=graph.name,
         digest=one.digest,
         entities=len(graph.entities),
@@ -188,7 +192,7 @@ def _about(shelf: Shelf, name: str) -> bodies.RunInfo:
         device=str(model.device),
         revision=one.revision,
         opened=one.opened.isoformat(timespec="seconds"),
-        notes=list(run.notes),
+        notes=[shelf.told(one) for one in run.notes],
         trouble=shelf.trouble(name),
     )
 
@@ -286,6 +290,7 @@ def explained(
         top=asked.top,
         probability=probability,
         links=run.links,
+        scorer=run.marking.scorer,
         progress=progress,
     ).as_dict()
     found["rules"] = found["rules"][: asked.top]

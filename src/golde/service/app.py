@@ -132,7 +132,7 @@ def create_app(
         },
     )
     _add_errors(app, service)
-    _add_questions(app, service)
+    _add_questions(app, service, folders=access.only_here)
     _add_geometry(app, service)
     _add_names(app, service)
     _add_state(app, service)
@@ -140,13 +140,13 @@ def create_app(
     return Guard(app, access, limits, service.metrics)
 
 
-def _add_questions(app: "FastAPI", service: Service) -> None:
-    """Runs, and what is asked of their models."""
+def _add_questions(app: "FastAPI", service: Service, *, folders: bool) -> None:
+    """Runs, with or without their ``folders``, and what is asked of their models."""
     shelf, jobs = service.shelf, service.jobs
 
     @app.get(f"{_PREFIX}/runs", summary="The runs that are served", tags=["runs"])
     async def runs() -> bodies.RunList:
-        return answers.runs(shelf, __version__)
+        return answers.runs(shelf, __version__, folders=folders)
 
     @app.post(f"{_PREFIX}/runs/{{run}}/predict", summary="Answer a query", tags=["questions"])
     async def predict(run: schema.RunName, asked: requests.PredictRequest) -> bodies.PredictAnswer:
@@ -312,13 +312,9 @@ def _add_state(app: "FastAPI", service: Service) -> None:
     async def metrics() -> Response:
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    pages: dict[str, bytes] = {}
-
     @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        if "docs" not in pages:
-            pages["docs"] = reference(app.openapi()).encode()
-        return Response(pages["docs"], media_type="text/html")
+    async def docs(request: Request) -> Response:
+        return Response(reference(app.openapi(), request.headers["host"]), media_type="text/html")
 
     @app.get("/docs.css", include_in_schema=False)
     async def style() -> Response:

@@ -55,6 +55,9 @@ class RunInfo(BaseModel):
     """A run that is served."""
 
     name: str = Field(description="What requests call it.")
+    folder: str | None = Field(
+        description="As it was named to the service; told only where nobody else can ask."
+    )
     graph: str
     digest: str = Field(description="Of the names and facts: runs with the same can be compared.")
     entities: int
@@ -86,6 +89,7 @@ class RunList(BaseModel):
         runs=[
             {
                 "name": "world",
+                "folder": "runs/world",
                 "graph": "world",
                 "digest": "a69992d9e22c…",
                 "entities": 2103,

@@ -27,6 +27,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = frozenset({"/", "/docs", "/docs.css", "/health", *assets()})
 """What holds nothing of the runs, and is shown without the token."""
 
+FORGOTTEN = 16
+"""How many times the largest body is read before a client that sends more is cut off."""
+
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 SECURITY_HEADERS = (
@@ -44,6 +47,8 @@ SECURITY_HEADERS = (
     (b"cache-control", b"no-store"),
 )
 """A page of this service loads nothing from elsewhere, and is shown in no frame."""
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _HOST = re.compile(r"(?:(?P<name>[a-z0-9._-]+)|\[(?P<address>[0-9a-f:.]+)\])(?::\d{1,5})?")
 _LOG = logging.getLogger("golde.service")
@@ -73,6 +78,11 @@ class Access:
         except ValueError:
             return False
         return True
+
+    @property
+    def only_here(self) -> bool:
+        """Whether those who may ask are on this machine, so that they may know places on it."""
+        return self.token is None and self.hosts <= LOOPBACK
 
     def allows_token(self, header: bytes) -> bool:
         """Whether an Authorization header holds the token; compared in constant time."""
@@ -174,10 +184,14 @@ class Guard:
             )
 
     async def _read(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
-        """The body of a request, or None if the client left before its end."""
+        """The body of a request, or None if the client left before its end.
+
+        What is too large, if not by far, is let in and forgotten: many clients listen only once all is sent.
+        """
         most = self.limits.body_bytes
+        far_too_large = FORGOTTEN * most
         declared = headers.get(b"content-length", b"0")
-        if declared.isdigit() and (len(declared) > 18 or int(declared) > most):
+        if declared.isdigit() and (len(declared) > 18 or int(declared) > far_too_large):
             raise _too_large(most)
         parts, size, more = [], 0, True
         try:
@@ -188,9 +202,10 @@ class Guard:
                         return None
                     part = message.get("body", b"")
                     size += len(part)
-                    if size > most:
+                    if size > far_too_large:
                         raise _too_large(most)
-                    parts.append(part)
+                    if size <= most:
+                        parts.append(part)
                     more = message.get("more_body", False)
         except TimeoutError:
             raise Problem(
@@ -199,6 +214,8 @@ class Guard:
                 "the request did not arrive in time; send it again",
                 headers=_LAST,
             ) from None
+        if size > most:
+            raise _too_large(most)
         return b"".join(parts)
 
 

@@ -27,6 +27,7 @@ from golde.service import answers, requests, suggestions
 from golde.service.bundle import bundled, harmless
 from golde.service.packing import packed
 from golde.service.problems import Problem
+from golde.service.roles import Role
 from golde.service.shelf import OpenRun, Shelf
 
 MOST_BYTES = 9_500_000
@@ -61,7 +62,7 @@ def handout(shelf: Shelf, progress: Progress = silent) -> tuple[str, dict[str, l
         held[name] = one.parts
     data = {
         "made": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "runs": json.loads(answers.runs(shelf, __version__).model_dump_json()),
+        "runs": json.loads(answers.runs(shelf, __version__, folders=False).model_dump_json()),
         "held": held,
         "compared": _comparisons(shelf),
     }
@@ -221,7 +222,7 @@ class _Steps:
             self.parts["reasons"][_key(one.head, one.relation, one.tail)] = _rounded(why)
 
     def _answers(
-        self, kind: str, asked: list[tuple[suggestions.Role, answers.Question]]
+        self, kind: str, asked: list[tuple[Role, answers.Question]]
     ) -> list[list[Prediction]]:
         if not asked:
             return []

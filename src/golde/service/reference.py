@@ -12,9 +12,10 @@ STYLE = """\
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
 body { max-width: 54rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 2.5rem; }
+table { display: block; overflow-x: auto; }
 h3 code { font-size: 1rem; overflow-wrap: anywhere; }
 pre { overflow-x: auto; padding: .7rem; background: #8881; border-radius: .4rem; }
-table { border-collapse: collapse; width: 100%; }
+table { border-collapse: collapse; }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid #8884;
   vertical-align: top; }
 """
@@ -22,14 +23,15 @@ th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px so
 Schema = Mapping[str, Any]
 
 
-def reference(api: Schema) -> str:
-    """The page in HTML."""
+def reference(api: Schema, host: str) -> str:
+    """The page in HTML, for those who call the service ``host``."""
     info = api["info"]
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(info['title'])}: API</title>",
+        '<link rel="icon" href="data:,">',
         '<link rel="stylesheet" href="/docs.css"></head><body><main>',
         f"<h1>{escape(info['title'])} {escape(info['version'])}: API</h1>",
         f"<p>{escape(info['description'])} All of it for programs: ",
@@ -39,7 +41,7 @@ def reference(api: Schema) -> str:
         parts.append(f"<h2>{escape(tag.capitalize())}</h2>")
         for path, method, one in _operations(api):
             if tag in one["tags"]:
-                parts.append(_operation(api, path, method, one))
+                parts.append(_operation(api, host, path, method, one))
     return "\n".join([*parts, "</main></body></html>\n"])
 
 
@@ -49,7 +51,7 @@ def _operations(api: Schema) -> Iterator[tuple[str, str, Any]]:
             yield path, method, one
 
 
-def _operation(api: Schema, path: str, method: str, one: Schema) -> str:
+def _operation(api: Schema, host: str, path: str, method: str, one: Schema) -> str:
     body = _body(api, one)
     rows = [
         (each["name"], each.get("description", ""), _kind(each["schema"]))
@@ -70,7 +72,7 @@ def _operation(api: Schema, path: str, method: str, one: Schema) -> str:
             for name, text, kind in rows
         )
         parts.append(f"<table>{''.join(cells)}</table>")
-    parts.append(f"<pre><code>{escape(_command(path, method, one, body))}</code></pre>")
+    parts.append(f"<pre><code>{escape(_command(host, path, one, body))}</code></pre>")
     answer = one["responses"]["200"]["content"].get("application/json", {}).get("schema", {})
     for example in _resolved(api, answer).get("examples", ())[:1]:
         shown = json.dumps(example, indent=2, ensure_ascii=False)
@@ -101,7 +103,7 @@ def _kind(schema: Schema) -> str:
     return f"{kind}, {' to '.join(limits)}" if limits else kind
 
 
-def _command(path: str, method: str, one: Schema, body: Schema | None) -> str:
+def _command(host: str, path: str, one: Schema, body: Schema | None) -> str:
     """How to ask for it from a shell."""
     given = {
         each["name"]: each["schema"].get("examples", each.get("examples", [""]))[0]
@@ -111,7 +113,7 @@ def _command(path: str, method: str, one: Schema, body: Schema | None) -> str:
     for each in one.get("parameters", ()):
         if each["in"] == "path":
             path = path.replace(f"{{{each['name']}}}", quote("world"))
-    address = f"localhost:8000{path}" + (f"?{urlencode(given)}" if given else "")
+    address = f"{host}{path}" + (f"?{urlencode(given)}" if given else "")
     words = ["curl", f"'{address}'"]
     if body is not None:
         example = json.dumps(body["examples"][0], ensure_ascii=False)

@@ -126,7 +126,7 @@ class PointsQuery(Asked):
         default=1,
         ge=1,
         le=1 << 30,
-        description="Its place among the ``components`` of the run, from 1.",
+        description="Its place among the components of the run, from 1.",
         examples=[9],
     )
     relation: Name | None = Field(

@@ -26,6 +26,7 @@ from golde.inference.search import SCORES_AT_ONCE
 from golde.progress import Progress
 from golde.service.names import NameIndex
 from golde.service.problems import Problem
+from golde.service.roles import Roles
 
 Open = Callable[[Path], Run]
 Stamp = tuple[tuple[int, int, int] | None, ...]
@@ -114,6 +115,11 @@ class OpenRun:
     @cached_property
     def _links(self) -> Links:
         return Links(self.run.graph)
+
+    @cached_property
+    def playing(self) -> Roles:
+        """Who plays which roles."""
+        return Roles(self.run.graph)
 
     @cached_property
     def roles(self) -> tuple[Tensor, list[str]]:

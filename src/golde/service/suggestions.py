@@ -1,30 +1,18 @@
-"""What a page asks beside the questions of programs: facts that an entity may lack, and names by number.
-
-A *role* is a side of a relation. One fits an entity if at least half of the players of a role that the entity
-plays play it too:
-
-    share(role) = max over roles q of the entity:  |players(q) ∩ players(role)| / |players(q)|
-"""
+"""What a page asks beside the questions of programs: facts that an entity may lack, and names by number."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-import torch
 from pydantic import BaseModel, Field
-from torch import Tensor
 
-from golde.data.graph import KnowledgeGraph
-from golde.data.known import in_turn
 from golde.inference import Prediction, Query
 from golde.service import answers, bodies, requests, schema
 from golde.service.limits import MOST_NAMES
 from golde.service.problems import Problem
+from golde.service.roles import Role
 from golde.service.shelf import OpenRun
 
-SHARE = 0.5
-SINGLE = 1.5
-"""Where players of a role have fewer answers on average, one is enough: who has it lacks nothing."""
 MOST_ROLES = 40
 MOST_OF_A_ROLE = 50
 
@@ -113,50 +101,13 @@ class LookupAnswer(BaseModel):
     entities: list[FoundEntity]
 
 
-class Role(NamedTuple):
-    """A role that fits an entity."""
-
-    relation: int
-    missing: Literal["head", "tail"]
-    share: float
-    known: int
-
-
-def fitting_roles(graph: KnowledgeGraph, entity: int, *, filled: bool = False) -> list[Role]:
-    """The roles that fit an entity, the most fitting first; those that lack nothing only if ``filled``."""
-    known, R = graph.known(), len(graph.relations)
-    key = known.keys[:-1]  # every entity with each of its roles, once
-    owner, role = key // (2 * R), key % (2 * R)
-    answers = known.offsets[: len(key) + 1].diff()
-    start = torch.searchsorted(owner, torch.arange(len(graph.entities) + 1))
-    players = role.bincount(minlength=2 * R)
-    facts = torch.zeros(2 * R, dtype=torch.int64).index_add_(0, role, answers)
-    own = slice(int(start[entity]), int(start[entity + 1]))
-    has = torch.zeros(2 * R, dtype=torch.int64).index_add_(0, role[own], answers[own])
-    share = torch.zeros(2 * R)
-    for one in role[own].tolist():
-        share = torch.maximum(share, _also_played(owner[role == one], start, role, R))
-    fits = share >= SHARE
-    if not filled:
-        fits &= ~((has > 0) & (facts < SINGLE * players))
-    found = fits.nonzero()[:, 0]
-    order = found[share[found].argsort(descending=True, stable=True)].tolist()
-    return [Role(i % R, "tail" if i < R else "head", float(share[i]), int(has[i])) for i in order]
-
-
-def _also_played(players: Tensor, start: Tensor, role: Tensor, R: int) -> Tensor:
-    """The share of players that play each role, (2R,)."""
-    _, place = in_turn(start[players], start[players + 1])
-    return role[place].bincount(minlength=2 * R) / len(players)
-
-
 def questions(
     run: OpenRun, entity: str, roles: int, top: int, *, filled: bool = False
 ) -> list[tuple[Role, answers.Question]]:
     """A question for each role that fits an entity."""
     found = []
     graph, number = run.run.graph, answers.entity(run, entity)
-    for role in fitting_roles(graph, number, filled=filled)[:roles]:
+    for role in run.playing.fitting(number, filled=filled)[:roles]:
         relation = graph.relations[role.relation]
         query = Query(entity, relation) if role.missing == "tail" else Query(None, relation, entity)
         found.append((role, answers.Question(query, top)))

@@ -288,11 +288,12 @@ class FusedScorer:
         columns = max(min(most, PACKED // numbers) // TILE.columns, 1) * TILE.columns
         for start in range(0, len(self.table), columns):
             stop = min(start + columns, len(self.table))
-            if (start, stop) not in self.kept:
+            packed = self.kept.get((start, stop))
+            if packed is None:
                 self.kept.clear()
                 block = self.table[start:stop].to(query[0].sides.device)
-                self.kept[start, stop] = _pack(self.candidates(block))
-            yield start, stop, self.kept[start, stop]
+                packed = self.kept[start, stop] = _pack(self.candidates(block))
+            yield start, stop, packed
 
 
 def _pack(cores: Sequence[Core]) -> list[Packed]:

@@ -1,7 +1,7 @@
 // A question: a fact with one of its three names left out.
 
 import { combobox, entityOptions, relationOptions } from "./combobox.js";
-import { cliOption, command, copyBox, forms } from "./copying.js";
+import { cliOption, command, copyBox, forms, placeOf } from "./copying.js";
 import { announce, empty, fillWith, h, several, withArrows } from "./dom.js";
 import { answerRow, questionForms } from "./explore.js";
 import { reasonsOf } from "./reasons.js";
@@ -51,7 +51,7 @@ export function ask(page, params) {
       if (!answers.length) return empty("No answer left", "All that could be said is in the graph already.");
       return [
         withArrows(h("ol", { class: "rows" }, answers.map((answer, i) => answerRow(source, run, answer, i + 1)))),
-        run.calibrated ? h("p", { class: "muted small" }, whatProbabilitiesMean(run))
+        run.calibrated ? h("p", { class: "muted small" }, whatProbabilitiesMean(run), asked.relation ? "" : " Answers are in the order of their scores; each relation is calibrated on its own, so probabilities need not fall with them.")
           : h("p", { class: "muted small" }, "Scores of a run that is not calibrated: only their order has a meaning."),
         questionForms(run, question),
       ];
@@ -59,10 +59,10 @@ export function ask(page, params) {
   } else if (given.length === 3) {
     const fact = { ...asked, top: 8 };
     const python = `from golde.analysis.explain import explain\n\nwhy = explain(run.model, run.graph, ${SLOTS.map((name) => JSON.stringify(asked[name])).join(", ")})`;
-    const words = ["explain", run.name, ...SLOTS.flatMap((name) => cliOption(name, asked[name]))];
+    const words = ["explain", placeOf(run), ...SLOTS.flatMap((name) => cliOption(name, asked[name]))];
     fillWith(place, () => source.explain(run.name, fact), (why) => [
       h("div", { class: "panel" }, reasonsOf(run.name, why)),
-      copyBox(run.name, forms(run.name, `runs/${encodeURIComponent(run.name)}/explain`, fact, command(words), python)),
+      copyBox([run], forms(run, `runs/${encodeURIComponent(run.name)}/explain`, fact, command(words), python)),
     ], "Looking for reasons");
   } else {
     place.append(empty("Fill in two of the three", "The model finds the third. With all three filled in it says how plausible the fact is, and why."));
@@ -71,7 +71,7 @@ export function ask(page, params) {
     fillWith(examples, () => exampleQuestions(source, run), (questions) => questions.map((question) =>
       h("button", { type: "button", class: "chip", onclick: () => again(question) }, `${question.head} · ${question.relation} · ?`)));
   }
-  return h("article", {}, h("h1", {}, "Ask a question"), h("p", { class: "lead" }, "Leave one name out: it is what the model looks for."), form, wishes, place);
+  return h("article", {}, h("h1", {}, "Ask a question"), h("p", { class: "lead" }, "Leave one name out: it is what the model looks for."), form, given.length === 3 ? h("div", { class: "wishes" }) : wishes, place);
 }
 
 // Questions about frequent entities that the graph has an answer to.

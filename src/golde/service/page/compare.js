@@ -1,6 +1,6 @@
 // Two runs on one graph, side by side.
 
-import { command, copyBox, forms } from "./copying.js";
+import { command, copyBox, forms, placeOf } from "./copying.js";
 import { count, decimals, empty, fillWith, h } from "./dom.js";
 import { address, go } from "./route.js";
 
@@ -30,8 +30,9 @@ export function compare(page, params) {
     place);
 }
 
-function compared({ run }, found, split) {
+function compared({ all, run }, found, split) {
   const [one, other] = found.runs;
+  const both = found.runs.map((figures) => all.find(({ name }) => name === figures.run));
   const rows = FIGURES.filter(([key]) => key in one.metrics.both).map(([key, name, digits]) => {
     const [a, b] = [one.metrics.both[key], other.metrics.both[key]];
     const better = key === "mr" ? b < a : b > a;
@@ -50,8 +51,8 @@ function compared({ run }, found, split) {
     h("h2", {}, "By relation"),
     h("p", { class: "muted" }, `MRR on ${split}; a bar to the right is in favour of ${other.run}.`),
     byRelation(run, one, other),
-    copyBox(`${one.run} or ${other.run}`, forms(one.run, "compare", { first: one.run, second: other.run, split }, command(["compare", one.run, other.run, "--split", split]),
-      `other = golde.load_run(${JSON.stringify(other.run)})\nfigures = [r.evaluate(${JSON.stringify(split)}).metrics for r in (run, other)]`)),
+    copyBox(both, forms(both[0], "compare", { first: one.run, second: other.run, split }, command(["compare", ...both.map(placeOf), "--split", split]),
+      `other = golde.load_run(${JSON.stringify(placeOf(both[1]))})\nfigures = [r.evaluate(${JSON.stringify(split)}).metrics for r in (run, other)]`)),
   ];
 }
 

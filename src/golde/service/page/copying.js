@@ -1,6 +1,7 @@
 // The present question as a command, a program or a request.
 
 import { announce, h, uniqueId } from "./dom.js";
+import { tokenInUse } from "./service.js";
 
 export function shellWord(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
@@ -19,15 +20,25 @@ function given(question) {
   return Object.entries(question).filter(([, value]) => value !== null && value !== undefined);
 }
 
-export function forms(run, path, question, cli, python) {
+// Where a run lies; whoever is not told puts it in place of the name.
+export function placeOf(run) {
+  return run.folder || run.name;
+}
+
+function curl(path, words) {
+  const service = location.protocol.startsWith("http") ? location.origin : "http://127.0.0.1:8000";
+  const token = tokenInUse() ? ` --header "Authorization: Bearer $GOLDE_TOKEN"` : "";
+  return `curl ${shellWord(`${service}/api/v1/${path}`)}${token} ${words.map(shellWord).join(" ")}`;
+}
+
+export function forms(run, path, question, cli, python, { post = true } = {}) {
   const body = Object.fromEntries(given(question));
-  const url = `${location.protocol.startsWith("http") ? location.origin : "http://127.0.0.1:8000"}/api/v1/${path}`;
-  const json = JSON.stringify(body, null, 2);
   return {
     CLI: cli,
-    Python: `import golde\n\nrun = golde.load_run(${JSON.stringify(run)})\n${python}`,
-    JSON: json,
-    curl: `curl ${shellWord(url)} --json ${shellWord(JSON.stringify(body))}`,
+    Python: `import golde\n\nrun = golde.load_run(${JSON.stringify(placeOf(run))})\n${python}`,
+    JSON: JSON.stringify(body, null, 2),
+    curl: curl(path, post ? ["--json", JSON.stringify(body)]
+      : ["--get", ...Object.entries(body).flatMap(([name, value]) => ["--data-urlencode", `${name}=${value}`])]),
   };
 }
 
@@ -35,7 +46,12 @@ export function pythonArguments(question) {
   return given(question).map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
 }
 
-export function copyBox(run, texts) {
+function whereToRun(runs) {
+  if (runs.some(({ folder }) => !folder)) return `${runs.map(({ name }) => name).join(" or ")} stands for the folder of the run.`;
+  return runs.every(({ folder }) => folder.startsWith("/")) ? null : "Paths are as the service was given them: run this where it was started.";
+}
+
+export function copyBox(runs, texts) {
   const names = Object.keys(texts);
   const panelId = uniqueId("copied");
   let shown = names[0];
@@ -84,5 +100,5 @@ export function copyBox(run, texts) {
       h("span", { class: "spring" }), said,
       h("button", { type: "button", class: "button button-small", onclick: copy }, "Copy")),
     code,
-    h("p", { class: "muted small" }, `${run} stands for the folder of the run.`));
+    h("p", { class: "muted small" }, whereToRun(runs)));
 }

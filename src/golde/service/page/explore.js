@@ -1,7 +1,7 @@
 // An entity: what the graph says of it, what it may lack, and what is near.
 
 import { combobox, entityOptions } from "./combobox.js";
-import { cliOption, command, copyBox, forms, pythonArguments } from "./copying.js";
+import { cliOption, command, copyBox, forms, placeOf, pythonArguments } from "./copying.js";
 import { confidence, count, decimals, empty, fillWith, h, several, splitBadge, withArrows } from "./dom.js";
 import { whyButton } from "./reasons.js";
 import { address, entityAddress, go } from "./route.js";
@@ -134,8 +134,8 @@ function oneWay(groups) {
 }
 
 export function questionForms(run, question) {
-  const words = ["predict", run.name, ...["head", "relation", "tail"].flatMap((slot) => (question[slot] ? cliOption(slot, question[slot]) : [])),
+  const words = ["predict", placeOf(run), ...["head", "relation", "tail"].flatMap((slot) => (question[slot] ? cliOption(slot, question[slot]) : [])),
     "--top", String(question.top), "--known", question.known];
   const python = `answers = run.predict(${pythonArguments(question)})`;
-  return copyBox(run.name, forms(run.name, `runs/${encodeURIComponent(run.name)}/predict`, question, command(words), python));
+  return copyBox([run], forms(run, `runs/${encodeURIComponent(run.name)}/predict`, question, command(words), python));
 }

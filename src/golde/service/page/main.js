@@ -117,7 +117,7 @@ function foot() {
   const left = source.live ? [] : source.leftOut(page.run.name);
   return [
     left.length ? h("details", { class: "left-out", open: true }, h("summary", {}, "What this file leaves out"), h("ul", {}, left.map((text) => h("li", {}, text)))) : null,
-    page.run.trouble ? h("p", { class: "note" }, page.run.trouble) : null,
+    ...[...page.run.notes, page.run.trouble].filter(Boolean).map((text) => h("p", { class: "note" }, text)),
     h("p", { class: "muted small" }, `GoldE ${page.version} · `, source.live ? h("a", { href: "/docs" }, "API") : `written ${source.made}`,
       " · keys: ", h("kbd", {}, "/"), " search, ", h("kbd", {}, "↑"), h("kbd", {}, "↓"), " rows, ", h("kbd", {}, "Enter"), " open, ", h("kbd", {}, "Esc"), " close"),
   ].filter(Boolean);

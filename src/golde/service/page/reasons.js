@@ -13,14 +13,15 @@ export function factWords(run, [head, relation, tail]) {
 }
 
 // The facts that rules and neighbours bring along are plain words inside a list.
-function nearFacts(title, run, facts, typical) {
+function nearFacts(title, run, facts, typical, note) {
   if (!facts.length) return null;
   return h("section", {}, h("h4", {}, title),
     h("ul", { class: "plain" }, facts.map(({ fact, distance }) => {
       const near = Math.max(0, 1 - distance / (typical || 1));
       return h("li", { class: "reason-row" }, factWords(run, fact),
         meter(near, `distance ${decimals(distance, 1)}, typical ${decimals(typical, 1)}`, "meter-quiet"));
-    })));
+    })),
+    note ? h("p", { class: "muted small" }, note) : null);
 }
 
 function ruleItem(run, rule) {
@@ -65,7 +66,7 @@ export function reasonsOf(run, why) {
       h("section", {}, h("h4", {}, "Rules that imply it"),
         rules.length ? h("ul", { class: "plain" }, rules.map((rule) => ruleItem(run, rule)))
           : h("p", { class: "muted" }, "No rule found in the graph leads to this fact.")),
-      nearFacts("Nearest facts of the same relation", run, why.supporting, why.typical_distance),
+      nearFacts("Nearest facts of the same relation", run, why.supporting, why.typical_distance, "A longer bar is a nearer fact."),
       why.geometries.length ? favours("Geometries", why.geometries) : null,
       why.components.length ? favours("Components, the most favourable", why.components.slice(0, COMPONENTS), "Right of the middle: nearer than is typical, which speaks for the fact.") : null,
       nearFacts("Facts about the head that are near", run, why.about_head, why.typical_distance),

@@ -2,7 +2,7 @@
 
 import { bars, ellipses, figure, spectrum } from "./charts.js";
 import { combobox, relationOptions } from "./combobox.js";
-import { cliOption, command, copyBox, forms } from "./copying.js";
+import { cliOption, command, copyBox, forms, placeOf } from "./copying.js";
 import { count, decimals, empty, fillWith, h, meter, several, withArrows } from "./dom.js";
 import { address, go } from "./route.js";
 
@@ -72,7 +72,7 @@ function relationDetail(run, name, { geometry, rules }) {
   const first = (figureName) => groups.map((group) => group[figureName]).find(Boolean);
   const [curvature, stretch] = [first("curvature"), first("stretch")];
   const question = { relation: name };
-  const words = ["geometry", run.name, ...cliOption("relation", name)];
+  const words = ["geometry", placeOf(run), ...cliOption("relation", name)];
   const python = `from golde.analysis.relation_geometry import relation_geometry\n\nnumber = run.graph.relations.id(${JSON.stringify(name)})\n(shape,) = relation_geometry(run.model, run.graph, [number])`;
   return [
     h("a", { class: "back", href: address("relations", { run: run.name }) }, "← All relations"),
@@ -91,8 +91,7 @@ function relationDetail(run, name, { geometry, rules }) {
     geometry ? groups.map((group) => h("section", { class: "geometry-group" },
       h("h3", {}, `${group.space}, ${group.geometry}`), h("div", { class: "figures" }, drawings(group))))
       : empty("No curved maps", `A model of kind ${run.kind} has none to show.`),
-    copyBox(run.name, { ...forms(run.name, `runs/${encodeURIComponent(run.name)}/relation`, question, command(words), python),
-      curl: `curl --get ${location.protocol.startsWith("http") ? location.origin : "http://127.0.0.1:8000"}/api/v1/runs/${encodeURIComponent(run.name)}/relation --data-urlencode ${JSON.stringify(`relation=${name}`)}` }),
+    copyBox([run], forms(run, `runs/${encodeURIComponent(run.name)}/relation`, question, command(words), python, { post: false })),
     h("p", { class: "unseen" }, several(rules.length, "rule", "rules")),
   ];
 }

@@ -30,6 +30,7 @@ void main() {
 
 const DISTANCES = [0.5, 1, 2, 3, 4];
 const ROUND = 3000; // points that are drawn one by one where there is no graphics card
+const SOLID = 100; // less opaque points do not cover others where there is no graphics card
 const NEAR = 14; // pixels within which a point is hovered
 
 // webgl: "1" wants it in any case, "0" not at all; else where a graphics card does the work.
@@ -46,6 +47,7 @@ export function scatter({ label, hovered, picked, webgl }) {
   let data = null;
   let seen = start();
   let asked = 0;
+  let stale = true; // points have to be drawn anew, and not names alone
   let hover = -1;
   let [width, height] = [0, 0];
   let placedFor = null; // the state of the view that places were found for
@@ -95,6 +97,11 @@ export function scatter({ label, hovered, picked, webgl }) {
   }
 
   function draw() {
+    stale = true;
+    drawNames();
+  }
+
+  function drawNames() {
     if (asked) return;
     asked = requestAnimationFrame(() => { asked = 0; paint(); });
   }
@@ -104,7 +111,9 @@ export function scatter({ label, hovered, picked, webgl }) {
     [width, height] = [box.clientWidth, box.clientHeight];
     for (const canvas of [back, front]) {
       const [wide, tall] = [Math.round(width * ratio), Math.round(height * ratio)];
-      if (canvas.width !== wide || canvas.height !== tall) [canvas.width, canvas.height] = [wide, tall];
+      if (canvas.width === wide && canvas.height === tall) continue;
+      [canvas.width, canvas.height] = [wide, tall];
+      stale = true; // which has emptied it
     }
     return ratio;
   }
@@ -118,8 +127,9 @@ export function scatter({ label, hovered, picked, webgl }) {
     if (!data || !box.clientWidth) return;
     const ratio = fit();
     const m = matrix();
-    if (gl) paintFast(ratio, m);
-    else paintPlain(ratio);
+    if (stale && gl) paintFast(ratio, m);
+    else if (stale) paintPlain(ratio);
+    stale = false;
     lines.setTransform(ratio, 0, 0, ratio, 0, 0);
     lines.clearRect(0, 0, width, height);
     const style = getComputedStyle(box);
@@ -180,9 +190,9 @@ export function scatter({ label, hovered, picked, webgl }) {
       const left = Math.round(ox * ratio + flat[2 * i] * unit - size / 2);
       const top = Math.round(oy * ratio - flat[2 * i + 1] * unit - size / 2);
       if (left < 0 || top < 0 || left + size > back.width || top + size > back.height) continue;
-      const faded = data.colours[4 * i + 3] < 40;
+      const behind = data.colours[4 * i + 3] < SOLID;
       for (let row = top; row < top + size; row += 1) {
-        for (let at = row * back.width + left, end = at + size; at < end; at += 1) if (!faded || !pixels[at]) pixels[at] = colours[i];
+        for (let at = row * back.width + left, end = at + size; at < end; at += 1) if (!behind || !pixels[at]) pixels[at] = colours[i];
       }
     }
     plain.putImageData(image, 0, 0);
@@ -364,8 +374,8 @@ export function scatter({ label, hovered, picked, webgl }) {
     hover = i;
     names.hover = "";
     front.style.cursor = i < 0 ? "grab" : "pointer";
-    draw();
-    hovered(i, (name) => { if (hover === i) { names.hover = name; draw(); } });
+    drawNames();
+    hovered(i, (name) => { if (hover === i) { names.hover = name; drawNames(); } });
   }
 
   function reset() {
@@ -417,7 +427,7 @@ export function scatter({ label, hovered, picked, webgl }) {
     },
     mark(i, name) {
       [marked, names.marked] = [i, name];
-      draw();
+      drawNames();
     },
   };
 }

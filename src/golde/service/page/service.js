@@ -29,6 +29,14 @@ async function fetched(path, options = {}) {
   throw new Refused(answer.status, await answer.json().catch(() => null));
 }
 
+export function tokenInUse() {
+  try {
+    return Boolean(sessionStorage.getItem(TOKEN));
+  } catch {
+    return false; // pages from files may have no store
+  }
+}
+
 export function useToken(token) {
   sessionStorage.setItem(TOKEN, token);
 }
@@ -51,7 +59,6 @@ export function httpSource() {
     suggestions: (run, entity) => get(`${of(run)}/suggestions`, { entity }),
     neighbours: (run, entity) => get(`${of(run)}/neighbours`, { entity, top: 12 }),
     predict: (run, question) => post(`${of(run)}/predict`, question),
-    score: (run, fact) => post(`${of(run)}/score`, { facts: [fact] }),
     explain: (run, fact) => post(`${of(run)}/explain`, fact),
     relation: (run, relation) => get(`${of(run)}/relation`, { relation }),
     lookup: (run, wanted) => post(`${of(run)}/lookup`, wanted),

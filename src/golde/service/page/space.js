@@ -89,7 +89,7 @@ export function space(page, params) {
     place.dataset.drawn = picture.box.kind;
     picture.show(points, colours());
     const part = points.count < points.entities ? `${count(points.count)} of ${count(points.entities)}` : count(points.count);
-    about.textContent = `${part} entities. ${points.view === "disk" ? `Curvature ${decimals(points.curvature, 2)}; dotted circles are that far from the origin.` : "Rings show the ellipsoid that holds half of the entities."} These directions keep ${decimals(points.kept * 100, 0)}% of the squared length.`;
+    about.textContent = `${part} entities. ${points.view === "disk" ? `Curvature ${decimals(points.curvature, 2)}; dotted circles are that far from the origin.` : "Rings show the ellipsoid that holds half of the entities."} ${state.colour === "role" ? "Colours are the relation an entity is most often in: → before its name for tails, behind it for heads. " : ""}These directions keep ${decimals(points.kept * 100, 0)}% of the squared length.`;
     showLegend();
     if (params.entity) find(params.entity).catch((error) => chosen.replaceChildren(h("span", { class: "muted" }, error.message)));
   }
@@ -133,12 +133,14 @@ export function space(page, params) {
   }
 
   const relationNames = h("optgroup", { label: "Tail of a relation" });
-  const shapes = h("select", { class: "select", id: "shape", onchange: (event) => again({ shape: event.target.value, moved: event.target.value ? params.moved : null }) }, h("option", { value: "" }, "None (β = 1, p = 1)"));
+  const shapes = h("select", { class: "select", id: "shape", onchange: (event) => again({ shape: event.target.value, moved: event.target.value ? params.moved : null }) }, h("option", { value: "" }, "None"));
   const tints = h("select", { class: "select", id: "colour", onchange: (event) => again({ colour: event.target.value }) },
     [["role", "Role in the graph"], ["depth", "Depth"], ["degree", "Number of facts"]].map(([value, text]) => h("option", { value, selected: value === state.colour }, text)), source.live ? relationNames : null);
   if (source.live) {
     source.relations(run.name, "", 100).then(({ found }) => {
-      for (const { name: relation } of found) {
+      const listed = found.map(({ name: relation }) => relation);
+      const asked = [params.shape, state.colour.startsWith("by:") ? state.colour.slice(3) : null].filter((one) => one && !listed.includes(one));
+      for (const relation of [...listed, ...new Set(asked)]) {
         shapes.append(h("option", { value: relation, selected: relation === params.shape }, relation));
         relationNames.append(h("option", { value: `by:${relation}`, selected: state.colour === `by:${relation}` }, relation));
       }
