@@ -113,7 +113,8 @@ def hyperbolic_distance(
 
 def test_one_euclidean_component_can_be_searched_by_plain_distance(tmp_path: Path) -> None:
     """As docs/ecosystem.md has it for vector stores: the nearest to G_r e_h are the answers."""
-    config = Config().with_values(model={"signature": "E8"}, training={"steps": 20})
+    space = {"signature": "E8", "loop_bias": False}
+    config = Config().with_values(model=space, training={"steps": 20})
     run = train(graph(), tmp_path / "run", config, device="cpu")
     run.export(tmp_path / "a.npz", "npz")
     run.export(tmp_path / "a.parquet", "parquet")

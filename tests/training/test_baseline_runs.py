@@ -104,7 +104,7 @@ def test_an_optimiser_that_moves_drawn_entities_alone_cannot_pull_all() -> None:
         resolve(Config().with_values(training=chosen), ring())
 
 
-def test_golde_is_written_as_before_there_were_other_kinds() -> None:
+def test_golde_is_written_without_settings_of_other_kinds() -> None:
     """A checkpoint knows its run by this text."""
     found = tomllib.loads(resolve(Config(), ring()).to_toml())
     assert list(found["model"]) == [
@@ -115,6 +115,7 @@ def test_golde_is_written_as_before_there_were_other_kinds() -> None:
         "reciprocal",
         "norm",
         "bias",
+        "loop_bias",
         "margin",
         "weights",
     ]

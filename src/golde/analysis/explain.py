@@ -250,7 +250,7 @@ def _contributions(
             start += term.count
     else:
         geometries.append(_contribution(model.config.space, terms.sum(1)))
-    if model.config.bias or model.config.loop_bias:
+    if model.config.bias or (model.config.loop_bias and h == t):
         scores = model.score(query, direction, answers)[0]
         geometries.append(_contribution("biases", -scores - terms.sum(1)))
     return geometries, sorted(components, key=lambda one: -one.favour)
