@@ -65,7 +65,7 @@ DRAW = "entity direction answer *weight place !loop order step entities directio
 DRAW += " !own_masked drawn ~start"
 LOSS = "*positive *own *shared !own_masked !masked *weight *terms *to_positive *to_own *to_shared"
 LOSS += " .margin .temperature"
-RANKS = "*truth answers offsets ?counts excluded *scores *maxima *push !turned *pull ?doubt"
+RANKS = "*truth answers offsets ?counts excluded *scores *maxima *push !turned entity *loop *pull ?doubt"
 GROUP = "*q *q_low *c *c_low *of_query *of_candidate .scale"
 TABLE = "ids stamp turn ?last ?taken .pull *rows *grad *moments *squares"
 
