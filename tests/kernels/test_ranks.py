@@ -283,7 +283,11 @@ def test_what_the_kernels_cannot_do_is_scored_in_blocks(monkeypatch: pytest.Monk
         for which in ((True, False), (False, True), (True, True))
     ]
     if CUDA
-    else [("at once", True, True, False), ("in spans", False, True, True)],
+    else [
+        ("at once", True, True, False),
+        ("in spans", True, False, True),
+        ("in spans", False, True, True),
+    ],
     indirect=["_spans"],
 )
 def test_biases_count(

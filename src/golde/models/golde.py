@@ -197,13 +197,14 @@ class GoldE(Model):
         turned = direction >= self.relations
         if self.config.reciprocal:
             turned = torch.zeros_like(turned)
+        push = loop = torch.zeros(len(entity), device=self.device)
+        pull = None
         if self.config.bias:
             both = torch.stack((self.query_bias, self.answer_bias))
-        else:
-            both = torch.zeros(2, self.entities, device=self.device)
-        push = both[turned.long(), entity]
-        loop = self._looping(direction) if self.config.loop_bias else torch.zeros_like(push)
-        return Biases(push, turned, entity, loop, both.flip(0))
+            push, pull = both[turned.long(), entity], both.flip(0)
+        if self.config.loop_bias:
+            loop = self._looping(direction)
+        return Biases(push, turned, entity, loop, pull)
 
     def _directed_maps(self, group: Geometry, directions: Tensor | None) -> Any:
         """The maps of some directions, or of all."""

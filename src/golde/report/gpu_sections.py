@@ -5,6 +5,8 @@ from __future__ import annotations
 from statistics import fmean, median
 from typing import Any
 
+from golde.report import seeds
+from golde.report.seeds import BySeed
 from golde.report.tables import markdown as table
 
 
@@ -109,7 +111,7 @@ def gpu_roofline(found: dict[str, Any]) -> str:
 
 def gpu_accuracy(found: dict[str, Any]) -> str:
     """Validation MRR and step time, variant by variant, beside the plain form in float32."""
-    groups: dict[tuple[str, int, str], dict[int, dict[str, Any]]] = {}  # each by seed
+    groups: dict[tuple[str, int, str], BySeed] = {}
     failed = []
     for one in found["trainings"]:
         name, steps, variant, seed = (one[part] for part in ("set", "steps", "variant", "seed"))
@@ -119,23 +121,20 @@ def gpu_accuracy(found: dict[str, Any]) -> str:
             groups.setdefault((name, steps, variant), {})[seed] = one
     rows = []
     for (name, steps, variant), runs in sorted(groups.items(), key=lambda item: item[0][:2]):
-        mrr = {seed: run["validation"]["mrr"] for seed, run in runs.items()}
         plain = groups.get((name, steps, "plain-float32"), {})
-        changes = [mrr[seed] - plain[seed]["validation"]["mrr"] for seed in mrr if seed in plain]
-        several = f" ({min(mrr.values()):.4f}–{max(mrr.values()):.4f})" if len(mrr) > 1 else ""
         rows.append(
             [
                 f"{name}, {steps:,} steps",
                 variant,
-                f"**{fmean(mrr.values()):.4f}**{several}",
-                f"{fmean(changes):+.4f}" if changes and runs is not plain else "",
+                seeds.with_range(runs),
+                seeds.difference(runs, plain),
                 f"{median(run['score_error'] for run in runs.values()):.0e}",
                 f"{median(run['step_ms'] for run in runs.values()):.2f} ms",
                 f"{fmean(run['seconds'] for run in runs.values()):,.0f} s",
             ]
         )
     head = ["set", "variant", "validation MRR", "difference", "score error", "a step", "in all"]
-    seeds = sorted({one["seed"] for one in found["trainings"]})
+    drawn = sorted({one["seed"] for one in found["trainings"]})
     sources = dict.fromkeys(
         f"{one['machine']['gpu']}; Python {one['versions']['python']}, torch {one['versions']['torch']}, "
         f"Triton {one['versions']['triton']}; commit `{one['commit'][:10]}`"
@@ -144,7 +143,7 @@ def gpu_accuracy(found: dict[str, Any]) -> str:
     return (
         f"{table(head, rows)}\n\nThe published sizes and rates, so many steps and no more, last parameters; "
         "filtered MRR of the whole validation split, both sides, realistic rank on ties, ranked in the "
-        f"same variant. Means over seeds {', '.join(map(str, seeds))} with their range, and the mean "
+        f"same variant. Means over seeds {', '.join(map(str, drawn))} with their range, and the mean "
         "difference to plain-float32 at the same seed. The score error is that of the trained model, "
         "relative to float64, as a norm over many scores. *Plain* is the step in PyTorch operations, "
         "*fused* the one in kernels, with products in three TF32 parts unless one is named; "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from statistics import fmean
 from typing import Any
 
+from golde.report.seeds import BySeed, difference, mean
 from golde.report.tables import Table, figure, machine, short_commit
 from golde.report.variations import UNCHANGED
 
-Trainings = dict[str, dict[int, dict[str, Any]]]
-"""By lever and seed."""
+Trainings = dict[str, BySeed]
+"""By lever."""
 
 WHAT = (
     "One thing is changed at a time that is no setting of the package: *component dropout* scores a batch by "
@@ -37,14 +37,9 @@ def other_levers(found: dict[str, Any]) -> str:
 
 
 def _table(configuration: str, steps: int, negatives: int, trainings: Trainings) -> Table:
-    def mrr(lever: str) -> float:
-        return fmean(_values(trainings[lever], "mrr"))
-
     head = ["lever", "seeds", "MRR", "difference", "H@10", "MR"]
-    rows = [
-        _row(lever, trainings[lever], trainings.get(UNCHANGED, {}))
-        for lever in sorted(trainings, key=mrr, reverse=True)
-    ]
+    best_first = sorted(trainings, key=lambda lever: -mean(trainings[lever]))
+    rows = [_row(lever, trainings[lever], trainings.get(UNCHANGED, {})) for lever in best_first]
     every = [one for by_seed in trainings.values() for one in by_seed.values()]
     machines = "; ".join(dict.fromkeys(map(machine, every)))
     commits = ", ".join(dict.fromkeys(one["commit"] for one in every))
@@ -61,22 +56,11 @@ def _table(configuration: str, steps: int, negatives: int, trainings: Trainings)
     )
 
 
-def _row(lever: str, by_seed: dict[int, dict[str, Any]], beside: dict[int, Any]) -> list[str]:
-    both = [seed for seed in by_seed if seed in beside]
-    changes = [_mrr(by_seed[seed]) - _mrr(beside[seed]) for seed in both]
-    shown = changes and lever != UNCHANGED
+def _row(lever: str, by_seed: BySeed, beside: BySeed) -> list[str]:
     return [
         lever.replace("-", " "),
         str(len(by_seed)),
-        f"{fmean(_values(by_seed, 'mrr')):.4f}".removeprefix("0"),
-        f"{fmean(changes):+.4f}".replace("0.", ".") if shown else "",
-        *(figure(name, fmean(_values(by_seed, name))) for name in ("hits@10", "mr")),
+        f"{mean(by_seed):.4f}".removeprefix("0"),
+        difference(by_seed, beside).replace("0.", "."),
+        *(figure(name, mean(by_seed, name)) for name in ("hits@10", "mr")),
     ]
-
-
-def _mrr(one: dict[str, Any]) -> float:
-    return float(one["validation"]["mrr"])
-
-
-def _values(by_seed: dict[int, dict[str, Any]], name: str) -> list[float]:
-    return [one["validation"][name] for one in by_seed.values()]

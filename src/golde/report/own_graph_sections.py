@@ -5,6 +5,8 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
+from golde.report import seeds
+from golde.report.seeds import BySeed
 from golde.report.tables import machine, provenance, short_commit, sources
 from golde.report.tables import markdown as table
 
@@ -43,7 +45,7 @@ def advise_million(found: dict[str, Any]) -> str:
 
 def advise_geometry(found: dict[str, Any]) -> str:
     """Validation MRR of the proposed signature beside those of others with as many numbers."""
-    groups: dict[tuple[str, int, str, str], dict[int, dict[str, Any]]] = {}  # each by seed
+    groups: dict[tuple[str, int, str, str], BySeed] = {}
     failed = []
     for one in found["trainings"]:
         if "failed" in one:
@@ -57,19 +59,15 @@ def advise_geometry(found: dict[str, Any]) -> str:
     for (name, steps, variant, signature), runs in sorted(
         groups.items(), key=lambda item: item[0][:2]
     ):
-        mrr = {seed: run["validation"]["mrr"] for seed, run in runs.items()}
-        beside = chosen.get((name, steps), {})
-        changes = [mrr[seed] - beside[seed]["validation"]["mrr"] for seed in mrr if seed in beside]
-        several = f" ({min(mrr.values()):.4f}–{max(mrr.values()):.4f})" if len(mrr) > 1 else ""
         rows.append(
             [
                 f"{name}, {steps:,} steps",
                 variant,
                 f"`{signature}`",
-                str(len(mrr)),
-                f"**{fmean(mrr.values()):.4f}**{several}",
-                f"{fmean(changes):+.4f}" if changes and runs is not beside else "",
-                f"{fmean(run['validation']['hits@10'] for run in runs.values()):.3f}",
+                str(len(runs)),
+                seeds.with_range(runs),
+                seeds.difference(runs, chosen.get((name, steps), {})),
+                f"{seeds.mean(runs, 'hits@10'):.3f}",
                 f"{fmean(run['seconds'] for run in runs.values()):,.0f} s",
             ]
         )

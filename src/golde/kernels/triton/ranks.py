@@ -65,12 +65,17 @@ class Biases(NamedTuple):
     turned: Tensor  # (B,), true or false
     entity: Tensor  # (B,)
     loop: Tensor  # (B,)
-    pull: Tensor  # (2, E)
+    pull: Tensor | None  # (2, E); none where all are 0, as a table may have a great many entities
 
     def of(self, queries: Tensor | slice, candidates: Tensor | slice) -> Biases:
         """Those of some queries and candidates."""
-        push, turned, entity, loop = (tensor[queries] for tensor in self[:-1])
-        return Biases(push, turned, entity, loop, self.pull[:, candidates])
+        return Biases(
+            self.push[queries],
+            self.turned[queries],
+            self.entity[queries],
+            self.loop[queries],
+            None if self.pull is None else self.pull[:, candidates],
+        )
 
 
 Known = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -129,9 +134,15 @@ def launch_ranks(
     if max(q.vectors.shape[2] for q in query) <= SHORT:
         options |= {"num_stages": TILE.stages, "maxnreg": REGISTERS}
     named = ("truth", "answers", "offsets", "counts", "excluded", "scores", "maxima")
-    push, turned, entity, loop, pull = (doubt,) * 5 if biases is None else biases
+    push = turned = entity = loop = pull = doubt
     if biases is not None:
-        turned = turned.view(torch.uint8)
+        push, entity, loop, turned = (
+            biases.push,
+            biases.entity,
+            biases.loop,
+            biases.turned.view(torch.uint8),
+        )
+        pull = push.new_zeros(2, N) if biases.pull is None else biases.pull
     tile_kernel[(down if what == TRUTH else down * over,)](
         *groups, *(tensors.get(name, doubt) for name in named), push, turned, entity, loop, pull, doubt,
         B, N, len(tensors.get("answers", ())), start, pull.stride(0), _rows(query), _rows(candidate),

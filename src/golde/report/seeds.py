@@ -1,0 +1,32 @@
+"""Trainings of a study by seed: their mean, and how they differ from others at the same seeds."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any
+
+BySeed = dict[int, dict[str, Any]]
+"""Trainings that differ in nothing but their seed."""
+
+
+def mean(trainings: BySeed, name: str = "mrr") -> float:
+    """Of a figure of validation."""
+    return fmean(one["validation"][name] for one in trainings.values())
+
+
+def with_range(trainings: BySeed) -> str:
+    """The mean MRR as a cell, with its range if there are several."""
+    mrr = [one["validation"]["mrr"] for one in trainings.values()]
+    several = f" ({min(mrr):.4f}–{max(mrr):.4f})" if len(mrr) > 1 else ""
+    return f"**{fmean(mrr):.4f}**{several}"
+
+
+def difference(trainings: BySeed, beside: BySeed) -> str:
+    """How much MRR is gained over others at the same seeds, as a cell; empty without any, or over itself."""
+    both = trainings.keys() & beside.keys()
+    if not both or trainings is beside:
+        return ""
+    gained = (
+        trainings[seed]["validation"]["mrr"] - beside[seed]["validation"]["mrr"] for seed in both
+    )
+    return f"{fmean(gained):+.4f}"
