@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import subprocess
 import sys
@@ -264,6 +265,7 @@ def main() -> None:
     parser.add_argument("--soak", type=float, default=30.0, help="seconds of the mixture")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
+    load_before = os.getloadavg()[0]
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as place:
         folders = {name: Path(place) / name for name in SIZES}
@@ -283,6 +285,7 @@ def main() -> None:
             print(results["soak"], flush=True)
     report = {
         **provenance(["torch", "numpy", "fastapi", "starlette", "uvicorn"]),
+        "load_before": round(load_before, 2),
         "settings": {
             "signature": SIGNATURE,
             "sizes": {
