@@ -152,8 +152,8 @@ def serve_load(found: dict[str, Any]) -> str:
         f"`score` is of ten facts. Of all requests {busy:,} were answered 503 for want of time, "
         f"{errors:,} by another error. A mixture of all by {soak['clients']} clients for "
         f"{soak['seconds']:g} s: {soak['per_second']:,.0f} a second, memory {memory['first_fifth']:,.0f} MB "
-        f"in the first fifth of the time and {memory['last_fifth']:,.0f} MB in the last. Other work ran "
-        f"beside it. {provenance(found)}; "
+        f"in the first fifth of the time and {memory['last_fifth']:,.0f} MB in the last. "
+        f"Load of the machine in the minute before: {found['load_before']:.2f}. {provenance(found)}; "
         "written by `benchmarks/serve_load.py`."
     )
 

@@ -136,12 +136,8 @@ def launch_ranks(
     named = ("truth", "answers", "offsets", "counts", "excluded", "scores", "maxima")
     push = turned = entity = loop = pull = doubt
     if biases is not None:
-        push, entity, loop, turned = (
-            biases.push,
-            biases.entity,
-            biases.loop,
-            biases.turned.view(torch.uint8),
-        )
+        push, turned, entity, loop, _ = biases
+        turned = turned.view(torch.uint8)
         pull = push.new_zeros(2, N) if biases.pull is None else biases.pull
     tile_kernel[(down if what == TRUTH else down * over,)](
         *groups, *(tensors.get(name, doubt) for name in named), push, turned, entity, loop, pull, doubt,
