@@ -58,7 +58,7 @@ class ShardedUpdate:
         loss = sharded_loss(self.model, rows, draw, self.config, self.world)
         loss.backward()
         assert rows.grad is not None
-        squares = self.table.fold(rows.grad).sum()
+        squares = self.table.fold(rows.grad).sum().view(1)
         if self.biases is not None:
             squares = squares + self.biases.clip(squares.new_empty(0)).norm.square()
         norm, scale, found_inf = self.relations.clip(self.world.add_up(squares))
