@@ -86,7 +86,10 @@ def tasks(
         if (name := config.graph) is None:
             raise ConfigError(f"{file}: names no graph; add a line such as graph = 'wn18rr'")
         given = {"steps": steps, "negatives": negatives}
-        config = config.with_values(training={k: v for k, v in given.items() if v is not None})
+        config = config.with_values(
+            training={k: v for k, v in given.items() if v is not None},
+            evidence={"hops": 0, "joined": False},
+        )
         graph = load_graph(name, data_dir=data_dir)
         if not len(graph.valid):
             raise GoldeError(f"{name}: has no validation facts to judge by; name a graph that has")

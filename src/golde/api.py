@@ -9,6 +9,7 @@ from golde.config import Config
 from golde.data.graph import KnowledgeGraph, Named
 from golde.data.loading import load_graph
 from golde.inference import Run
+from golde.inference.run import add_evidence
 from golde.runs import RunFolder
 from golde.training import Report
 from golde.training import train as train_folder
@@ -39,6 +40,7 @@ def train(
     folder = train_folder(
         graph, out, config, device=device, resume=resume, watch=watch, should_stop=should_stop
     )
+    add_evidence(folder, pick_device(device))
     return Run(folder, pick_device(device))
 
 

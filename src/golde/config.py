@@ -179,6 +179,22 @@ class TrainingConfig(_Section):
     seed: int = Field(default=0, ge=0, lt=2**32, description="Seed of every random choice.")
 
 
+class EvidenceConfig(_Section):
+    """What training facts in a row say for or against an answer, beside the embedding."""
+
+    hops: int = Field(
+        default=0,
+        ge=0,
+        le=3,
+        description="Facts in a row that are weighed, once training has ended; 0: none.",
+    )
+    joined: bool = Field(
+        default=False,
+        description="Choose on validation, too, what is added where a fact joins two entities already: for "
+        "[sets that hold out none of these](evidence.md#pairs-that-a-fact-joins-already).",
+    )
+
+
 class Config(_Section):
     """Everything that can be set, and possibly the graph that it was chosen for."""
 
@@ -187,6 +203,7 @@ class Config(_Section):
     )
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
+    evidence: EvidenceConfig = EvidenceConfig()
 
     @classmethod
     def load(
@@ -236,12 +253,15 @@ class Config(_Section):
     def settings(self) -> dict[str, dict[str, Any]]:
         """By section, without those that are unset or belong to another kind of model.
 
-        Nor are GoldE's kind and a table on the device among them: a checkpoint knows its run by this text,
-        and some were written before there was anything else.
+        Nor are GoldE's kind, a table on the device and no evidence among them: a checkpoint knows its run by
+        this text, and some were written before there was anything else.
         """
         left_out = {*_foreign(self.model.kind), *(["kind"] if self.model.kind == "golde" else [])}
         usual = {"entity_table"} if self.training.entity_table == "device" else set()
-        return self.model_dump(exclude_none=True, exclude={"model": left_out, "training": usual})
+        found = self.model_dump(exclude_none=True, exclude={"model": left_out, "training": usual})
+        if not self.evidence.hops:
+            del found["evidence"]
+        return found
 
     def to_toml(self) -> str:
         """The settings as TOML text."""

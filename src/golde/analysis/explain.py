@@ -33,7 +33,7 @@ Fact = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one component, all of one geometry, or the biases add to the distance of the fact."""
+    """What one component, all of one geometry, evidence or the biases add to the distance of the fact."""
 
     space: str
     """Such as ``Q9 #3``, counted from 1, or ``hyperbolic``."""
@@ -228,7 +228,7 @@ def _applied(found: JudgedRule, graph: KnowledgeGraph, ways: Sequence[list[Fact]
 def _contributions(
     model: Model, h: int, r: int, t: int
 ) -> tuple[list[Contribution], list[Contribution]]:
-    """By geometry, with the biases if there are any, and component by component."""
+    """By geometry, with evidence and biases if there are any, and component by component."""
     if not has_distance(model):
         return [], []
     device = model.device
@@ -250,8 +250,12 @@ def _contributions(
             start += term.count
     else:
         geometries.append(_contribution(model.config.space, terms.sum(1)))
+    said = torch.zeros(1, len(answers), device=device)
+    if model.evidence is not None:
+        said = model.evidence.added_to(said, query, direction, answers)
+        geometries.append(_contribution("evidence", -said[0]))
     if model.config.bias or (model.config.loop_bias and h == t):
-        scores = model.score(query, direction, answers)[0]
+        scores = (model.score(query, direction, answers) - said)[0]
         geometries.append(_contribution("biases", -scores - terms.sum(1)))
     return geometries, sorted(components, key=lambda one: -one.favour)
 

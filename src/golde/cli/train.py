@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from golde.cli import options
+from golde.cli.evidence import evidence_points
 from golde.cli.output import bar, console, note, say_points
 from golde.errors import GoldeError
 from golde.progress import silent
@@ -95,9 +96,10 @@ def train(
     """Train a model on a graph."""
     from golde.distributed import launch
     from golde.distributed.loop import train_sharded
+    from golde.inference.run import add_evidence
     from golde.runs import RunFolder
     from golde.training import train as trained
-    from golde.training.loop import StoppedError
+    from golde.training.loop import StoppedError, pick_device
     from golde.training.tracking import summary_writer, tracking
 
     if devices is not None:
@@ -140,6 +142,8 @@ def train(
                 stop_message(stopped, out, launch.processes())
             raise typer.Exit(launch.stop_code()) from None
     if leads:
+        with bar("weighing facts in a row") as progress:
+            add_evidence(folder, pick_device(device.value), progress=progress)
         say_points([*outcome(folder), ("next", _next_command(folder))])
 
 
@@ -225,7 +229,8 @@ def outcome(folder: RunFolder) -> list[tuple[str, str]]:
     facts, limit = about["valid"], folder.config().training.validate_limit
     on = "" if facts <= limit else f" on {limit:,} of {facts:,} facts"
     scores = [check["mrr"] for check in about["validation"] if check["step"] == kept]
-    return points + [("validation", f"MRR {mrr:.3f}{on}") for mrr in scores]
+    points += [("validation", f"MRR {mrr:.3f}{on}") for mrr in scores]
+    return points + evidence_points(about)
 
 
 def _next_command(folder: RunFolder) -> str:

@@ -21,6 +21,7 @@ from golde.inference.calibrate import calibrate
 from golde.inference.calibration import Calibration, Judged
 from golde.inference.complete import Completion, complete
 from golde.inference.export import export
+from golde.inference.gather import HOPS, Gathered, gather
 from golde.inference.heads import Heads
 from golde.inference.path_probability import with_probabilities
 from golde.inference.paths import PathAnswer, answer_path, parse_path, reversed_path
@@ -45,9 +46,12 @@ class Run:
     notes: tuple[str, ...]
     """Harmless things found while opening it, in words."""
 
-    def __init__(self, folder: RunFolder, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self, folder: RunFolder, device: torch.device | str = "cpu", *, evidence: bool = True
+    ) -> None:
+        """Without its ``evidence`` if told so, as where that is to be gathered anew."""
         self.folder = folder
-        self.model = folder.load_model(device)
+        self.model = folder.load_model(device, evidence=evidence)
         self.config, self.graph = folder.config(), folder.graph()
         self.calibration, self.notes = _calibration(folder, self.graph)
 
@@ -204,6 +208,38 @@ class Run:
         found: list[float] = self.calibrated().probabilities(scores, ids[:, 1].numpy()).tolist()
         return found
 
+    def gather_evidence(
+        self,
+        hops: int | None = None,
+        *,
+        joined: bool | None = None,
+        store: bool = True,
+        progress: Progress = silent,
+    ) -> Gathered:
+        """Weigh what facts in a row say beside the embedding: see ``golde.inference.gather``.
+
+        ``hops`` facts, those of the configuration, or 2; ``joined`` also as configured if unset. Evidence
+        that was there is replaced. From then on every score counts it; figures, and a calibration, have to
+        be found anew. Kept in the run's ``evidence.safetensors`` unless told otherwise.
+        """
+        self.model.evidence = None
+        settings = self.config.evidence
+        found = gather(
+            self.model,
+            self.graph,
+            hops or settings.hops or HOPS,
+            joined=settings.joined if joined is None else joined,
+            seed=self.config.training.seed,
+            progress=progress,
+        )
+        self.model.evidence = found.evidence
+        if store:
+            self.folder.save_evidence(found.evidence)
+            self.folder.update_about(evidence=found.as_dict())
+            refresh_card(self.folder)
+        self.calibration, self.notes = _calibration(self.folder, self.graph)
+        return found
+
     def calibrate(
         self,
         *,
@@ -341,6 +377,14 @@ class Run:
                 raise GoldeError(f"triples[{i}] is {fact!r}; a fact is (head, relation, tail)")
         ids = [(entities.id(h), relations.id(r), entities.id(t)) for h, r, t in triples]
         return torch.tensor(ids, dtype=torch.int64).view(-1, 3)
+
+
+def add_evidence(
+    folder: RunFolder, device: torch.device | str = "cpu", *, progress: Progress = silent
+) -> None:
+    """Gather the evidence that the configuration of a finished run asks for, unless it is there."""
+    if folder.config().evidence.hops and not folder.evidence_file.exists():
+        Run(folder, device).gather_evidence(progress=progress)
 
 
 def _calibration(

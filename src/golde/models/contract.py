@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from golde.config import ModelConfig
 from golde.errors import GoldeError
+from golde.evidence import Evidence
 from golde.geometry import gather
 
 Side = Any
@@ -63,6 +64,9 @@ class Model(nn.Module, ABC):
         self.config, self.relations = config, relations
         self.margin = self.margin_of(config)
         self.compiled = False  # the pointwise work of scoring; set by who knows that it pays
+        self.evidence: Evidence | None = (
+            None  # of facts in a row, beside the embedding; set once trained
+        )
         start = uniform_rows(
             entities, numbers, range(entities) if rows is None else rows, scale, generator
         )
@@ -135,7 +139,11 @@ class Model(nn.Module, ABC):
             scores = self._score_every(queries)
         else:
             scores = self._score_all(queries, self.candidates(gather(self.entity, candidates)))
-        return self._with_biases_of(scores, entity, direction, candidates)
+        scores = self._with_biases_of(scores, entity, direction, candidates)
+        if self.evidence is None:
+            return scores
+        which = range(self.entities) if candidates is None else candidates
+        return self.evidence.added_to(scores, entity, direction, which)
 
     def score_points(self, rows: Tensor, direction: Tensor) -> Tensor:
         """Scores of all entities for queries about points (B, numbers) that need not be entities, (B, E).
@@ -166,7 +174,10 @@ class Model(nn.Module, ABC):
             candidates = torch.arange(start, stop, device=entity.device)
             queries = self.queries(gather(self.entity, entity), direction)
             scores = self._score_all(queries, side)
-            return self._with_biases_of(scores, entity, direction, candidates)
+            scores = self._with_biases_of(scores, entity, direction, candidates)
+            if self.evidence is None:
+                return scores
+            return self.evidence.added_to(scores, entity, direction, range(start, stop))
 
         return score
 
@@ -178,6 +189,8 @@ class Model(nn.Module, ABC):
             scores = scores + self._bias(entity, direction, answer)
         if self.config.loop_bias:
             scores = scores + self._at_loops(entity == answer, self._looping(direction))
+        if self.evidence is not None:
+            scores = scores + self.evidence.of_pairs(entity, direction, answer).to(scores)
         return scores
 
     def score_triples(self, triples: Tensor) -> Tensor:

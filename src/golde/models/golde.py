@@ -116,9 +116,11 @@ class GoldE(Model):
     def scorer(self) -> Callable[[Tensor, Tensor, int, int], Tensor]:
         """On a GPU the scorer can also ``count`` and find the ``top`` by itself, in fused kernels.
 
-        See ``golde.kernels.triton.ranks``; not with many groups.
+        See ``golde.kernels.triton.ranks``; not with many groups, nor beside evidence.
         """
         score = super().scorer()
+        if self.evidence is not None:
+            return score
         table, finishes = self.entity, [group.finish for group in self.geometries]
         if not all(supports(f, table.dtype, self.device) for f in finishes):
             return score

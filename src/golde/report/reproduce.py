@@ -17,9 +17,11 @@ from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, GoldeError, RunError
 from golde.evaluation.evaluate import Evaluation
-from golde.inference.run import Run
+from golde.inference.run import Run, add_evidence
 from golde.report.results import (
+    EMBEDDING,
     PROTOCOLS,
+    STANDARD,
     Record,
     is_complete,
     parameters,
@@ -35,7 +37,8 @@ from golde.training.loop import Watcher, pick_device, train
 
 COUNTED = (
     "wall time of the training call: model, compilation of what no cache holds, steps, validation, "
-    "checkpoints and parameters on disk; not the start of Python, reading the graph or ranking"
+    "checkpoints and parameters on disk, and evidence where it is gathered; not the start of Python, "
+    "reading the graph or ranking"
 )
 RESUMED = "resumed: earlier calls count up to their last line in the log; this one: " + COUNTED
 LOOP = "trained before: what the training loop counted, from its first step on"
@@ -192,6 +195,7 @@ def _train(
         watch=watch,
         should_stop=should_stop,
     )
+    add_evidence(folder, pick_device(device))
     seconds = earlier + time.perf_counter() - began
     about = folder.about()
     return {
@@ -202,6 +206,7 @@ def _train(
         "chosen_step": about["chosen_step"],
         "validation_facts": min(about["valid"], place.config.training.validate_limit),
         "validation": about["validation"],
+        **({"evidence": about["evidence"]} if "evidence" in about else {}),
     }
 
 
@@ -254,10 +259,12 @@ def _evaluated_elsewhere(folder: RunFolder) -> list[dict[str, Any]]:
 def _rank(place: Place, record: Record, device: str) -> None:
     """Rank the split once under each protocol; each ranking is logged before it begins."""
     run = Run(RunFolder(place.run), pick_device(device))
-    made_by = commit()
-    for protocol, self_filter in PROTOCOLS.items():
+    made_by, evidence = commit(), run.model.evidence
+    protocols = PROTOCOLS if evidence is None else {EMBEDDING: False} | PROTOCOLS
+    for protocol, self_filter in protocols.items():
         if protocol in record["figures"]:
             continue
+        run.model.evidence = None if protocol == EMBEDDING else evidence
         record["evaluations"].append(
             {
                 "when": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -267,13 +274,18 @@ def _rank(place: Place, record: Record, device: str) -> None:
             }
         )
         write_record(place.path, record)
-        found = run.evaluate(record["split"], self_filter=self_filter, baselines=False)
+        found = run.evaluate(
+            record["split"],
+            self_filter=self_filter,
+            baselines=False,
+            store=protocol in PROTOCOLS,
+        )
         record["figures"][protocol] = {
             "protocol": found.protocol.as_dict(),
             "card": found.protocol.card(),
             "metrics": found.metrics,
         }
-        if not self_filter:
+        if protocol == STANDARD:
             record["relations"] = _relations(found)
         write_record(place.path, record)
 

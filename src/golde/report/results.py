@@ -10,7 +10,8 @@ seed, split    of the training; what was ranked
 settings       resolved configuration
 parameters     numbers in all, of one more entity, of one more relation
 training       seconds and what they count, steps, step of the parameters kept, validation curve
-figures        standard, self_filter: protocol, its card in words, metrics of both sides and each alone
+figures        standard, self_filter: protocol, its card in words, metrics of both sides and each alone;
+               where evidence counts, embedding: the standard ones of the embedding without it
 relations      figures of each relation, under the standard protocol
 evaluations    every ranking of the split, in order: when, split, protocol; written before it begins
 replaced       files that this one took the place of (--again), their evaluations included
@@ -32,8 +33,12 @@ from golde.models import build
 from golde.runs.atomic import read_json, write_json
 
 FORMAT = 1
-PROTOCOLS = {"standard": False, "self_filter": True}
+STANDARD = "standard"
+PROTOCOLS = {STANDARD: False, "self_filter": True}
 """Names of the protocols that figures are stored under, and whether the self-filter is on."""
+
+EMBEDDING = "embedding"
+"""Under which the standard figures of the embedding alone stand, where evidence counts beside it."""
 
 FIGURES = ("mrr", "hits@1", "hits@3", "hits@10", "mr")
 
@@ -65,7 +70,7 @@ def read_record(path: Path) -> Record:
             raise RunError(f"{path}: {key!r} is missing or no {kind.__name__}; {_FIX}")
     if type(record["training"].get("seconds")) not in (int, float):
         raise RunError(f"{path}: 'training.seconds' is missing or no number; {_FIX}")
-    for protocol in PROTOCOLS:
+    for protocol in (*PROTOCOLS, EMBEDDING):
         if protocol in record["figures"] and not _has_figures(record["figures"][protocol]):
             raise RunError(f"{path}: 'figures.{protocol}' has no {' or no '.join(FIGURES)}; {_FIX}")
     return record
@@ -132,15 +137,16 @@ def summary(records: list[Record]) -> dict[str, Any]:
     """Means over the seeds of one configuration.
 
     ``spread`` is the standard deviation over seeds of each figure under the standard protocol, null
-    where there is one seed.
+    where there is one seed. ``embedding`` stands beside the protocols where evidence counts.
     """
     spread = None
     if len(records) > 1:
         spread = {figure: stdev(values(records, figure)) for figure in FIGURES}
+    alone = all(EMBEDDING in record["figures"] for record in records)
     return {
         **{
             protocol: {figure: fmean(values(records, figure, protocol)) for figure in FIGURES}
-            for protocol in PROTOCOLS
+            for protocol in (*PROTOCOLS, *([EMBEDDING] if alone else []))
         },
         "seeds": len(records),
         "seconds": fmean(record["training"]["seconds"] for record in records),

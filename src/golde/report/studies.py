@@ -13,7 +13,8 @@ A study is a configuration and what is changed in it, one variant at a time:
     model = {signature = "E800", weights = {}}
 
 A variant may have a ``base`` of its own, and a ``preset``, which replaces the whole model but its margin and
-its bias of loops by one of as many numbers an entity.
+its bias of loops by one of as many numbers an entity. Embeddings are compared as they are: evidence counts
+beside them where the study or variant says so (``evidence = {hops = 2}``), whatever the base has.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class _Table(BaseModel):
     base: str | None = None
     model: dict[str, Any] = {}
     training: dict[str, Any] = {}
+    evidence: dict[str, Any] = {}
 
 
 class _Variant(_Table):
@@ -178,6 +180,7 @@ def _config(path: Path, study: _Study, variant: _Variant) -> tuple[Config, Path]
             )
         values["model"] |= changes.model
         values["training"] |= changes.training
+    values["evidence"] = study.evidence | variant.evidence
     return Config.from_dict(values, source=f"{path}: variant {variant.name!r}"), file
 
 

@@ -5,10 +5,11 @@ run.json             format version, data digest and counts, versions, hardware,
 vocabulary.json      names of entities and relations, in id order
 graph.safetensors    the facts of each split, as ids
 model.safetensors    the parameters chosen on validation
+evidence.safetensors weights of facts in a row, where they count beside the model: see ``golde.evidence``
 ranks.safetensors    the ranks behind figures of metrics.json, to compare runs fact by fact
 metrics.json         figures with their protocol, one entry per evaluated split or sample of it
 calibration.json     maps from scores to probabilities
-                     (these three with the digest of the model.safetensors that they belong to)
+                     (these three with the digest of the model and the evidence that they belong to)
 log.jsonl            one line per logged or validated step
 MODEL_CARD.md        what the model is, for people: see ``golde.runs.card``
 checkpoint.safetensors   parameters, optimiser state and progress, while training is under way
@@ -34,6 +35,7 @@ from golde.config import Config
 from golde.data.graph import SPLITS, KnowledgeGraph
 from golde.data.vocabulary import Vocabulary
 from golde.errors import ConfigError, GoldeError, RunError
+from golde.evidence import Evidence
 from golde.models import Model, build, place
 from golde.runs.atomic import (
     RESTORE,
@@ -53,15 +55,17 @@ _EVALUATE_AGAIN = "check its rights, or remove it and evaluate again"
 _FEW_WORDS = 200
 _CALIBRATE_AGAIN = "calibrate the run again"
 _LOCK, _FIGURES_LOCK = "run.lock", "figures.lock"
+_MODEL, _EVIDENCE = "model.safetensors", "evidence.safetensors"
 _WRITTEN_FIRST = (  # in order
     "vocabulary.json",
     "graph.safetensors",
     "config.toml",
-    "model.safetensors",  # only of a run that begins with one
+    _MODEL,  # only of a run that begins with one
     "run.json",
 )
 _FILES = (
     *_WRITTEN_FIRST,
+    _EVIDENCE,
     "ranks.safetensors",
     "metrics.json",
     "calibration.json",
@@ -109,6 +113,7 @@ class RunFolder:
         self.shared_checkpoint = self.path / "checkpoint.json"
         self.log = self.path / "log.jsonl"
         self.calibration_file = self.path / "calibration.json"
+        self.evidence_file = self.path / _EVIDENCE
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -244,15 +249,16 @@ class RunFolder:
 
     def save_model(self, model: Model) -> None:
         """Write the parameters of the model."""
-        write_tensors(self.path / "model.safetensors", model.state_dict())
+        write_tensors(self.path / _MODEL, model.state_dict())
 
-    def load_model(self, device: torch.device | str = "cpu") -> Model:
+    def load_model(self, device: torch.device | str = "cpu", *, evidence: bool = True) -> Model:
         """The trained model, on any device whatever it was trained on.
 
-        An entity table that was trained in host memory is left there.
+        With its ``evidence``, if there is any, unless told otherwise. An entity table that was trained in
+        host memory is left there.
         """
         about, config = self.about(), self.config()
-        path = self.path / "model.safetensors"
+        path = self.path / _MODEL
         if not about["finished"]:
             raise RunError(
                 f"{self.path}: training has not finished; "
@@ -270,7 +276,32 @@ class RunFolder:
                 words = words[:_FEW_WORDS] + " …"  # torch names every parameter
             raise RunError(f"{path}: does not fit config.toml: {words}; {RESTORE}") from None
         host = config.training.entity_table == "host"
-        return place(model, torch.device(device), precision, host=host).eval()
+        model = place(model, torch.device(device), precision, host=host).eval()
+        if evidence:
+            model.evidence = self.evidence()
+        return model
+
+    def save_evidence(self, evidence: Evidence) -> None:
+        """Store evidence that was gathered for the model that is here now."""
+        write_tensors(self.evidence_file, evidence.tensors(), {"model": self._file_digest(_MODEL)})
+
+    def evidence(self) -> Evidence | None:
+        """The stored evidence, if there is any; that of another model is an error."""
+        if not self.evidence_file.exists():
+            return None
+        fix = f"remove it, or gather it again with 'golde evidence {self.path}'"
+        tensors, about = read_tensors(self.evidence_file, fix=fix)
+        if about.get("model") != self._file_digest(_MODEL):
+            raise RunError(
+                f"{self.evidence_file}: was gathered for other parameters than the run has now; {fix}"
+            )
+        graph = self.graph()
+        try:
+            return Evidence.from_tensors(
+                tensors, graph.train, len(graph.entities), len(graph.relations)
+            )
+        except GoldeError as error:
+            raise RunError(f"{self.evidence_file}: {error}; {fix}") from None
 
     def drop_checkpoint(self) -> None:
         """Remove the checkpoint, also what is left of one that was being written."""
@@ -359,8 +390,12 @@ class RunFolder:
         return content
 
     def _model_digest(self) -> str:
-        """SHA-256 of the file of parameters."""
-        path = self.path / "model.safetensors"
+        """SHA-256 of the file of parameters, and of that of evidence where there is one."""
+        found = self._file_digest(_MODEL)
+        return found + self._file_digest(_EVIDENCE) if self.evidence_file.exists() else found
+
+    def _file_digest(self, name: str) -> str:
+        path = self.path / name
         try:
             file = path.stat()
             return _digest(path, (file.st_ino, file.st_mtime_ns, file.st_size))

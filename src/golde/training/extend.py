@@ -92,7 +92,7 @@ def extend(
     old, new, place = RunFolder(run), RunFolder(out), pick_device(device)
     if steps is not None and steps < 0:
         raise GoldeError(f"steps is {steps}; make 0 for the closed-form start alone, or more")
-    model, config, graph = old.load_model(place), old.config(), old.graph()
+    model, config, graph = old.load_model(place, evidence=False), old.config(), old.graph()
     if config.training.entity_table == "host":
         place = torch.device("cpu")  # where the table is: local steps are few
         model.to(place)
@@ -134,6 +134,8 @@ def extend(
         kept = {key: value for key, value in about.items() if key not in _OF_THE_GRAPH}
         kept["extensions"] = [*before, record]
         new.create(config, found.graph, kept, model)
+        if (evidence := old.evidence()) is not None:
+            new.save_evidence(evidence)  # its weights; the facts are those of the new graph
         write_card(new, new.about())
     return new
 

@@ -1,0 +1,145 @@
+"""What the walks from a query's entity add to the scores of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from golde.data.known import in_turn
+from golde.errors import GoldeError
+from golde.evidence.walks import Walks
+from golde.evidence.weights import Weights, places
+
+
+class Found(NamedTuple):
+    """What is added for answers that walks lead to, (n,) each, by query and answer; all others get 0."""
+
+    query: Tensor
+    answer: Tensor
+    worth: Tensor
+    """The weights of the walks that lead there."""
+    joined: Tensor
+    """Whether a single fact leads there, other than the one that is asked about."""
+
+
+class Heavy(NamedTuple):
+    """A walk of much weight, in words."""
+
+    weight: float
+    walk: str
+    answer: str
+
+
+class Evidence:
+    """Weights of walks, and how much they weigh beside the score of the embedding."""
+
+    def __init__(
+        self, walks: Walks, weights: Weights, *, scale: float = 1.0, joined: float = 0.0
+    ) -> None:
+        self.walks, self.weights = walks, weights
+        self.scale, self.joined = scale, joined
+        """What the worth of an answer is multiplied by; what is added where a fact joins the two already."""
+        self._last: tuple[Tensor, Tensor, Found] | None = None
+
+    def found(self, entity: Tensor, direction: Tensor) -> Found:
+        """What walks say of the answers to queries (B,) on the CPU."""
+        codes, weights, ends = self.weights
+        parts = []
+        for some in self.walks.batches(entity):
+            reached = self.walks.reached(entity[some])
+            asked = direction[some]
+            query, answer, pair = reached.pairs(self.walks.entities)
+            place, weighed = places(self.walks, codes, asked[reached.query], reached.body)
+            worth = ends[asked[query]].index_add(0, pair[weighed], weights[place[weighed]])
+            single = (reached.body < self.walks.base) & (reached.body != asked[reached.query] + 1)
+            joined = torch.zeros(len(query), dtype=torch.bool)
+            joined[pair[single]] = True
+            parts.append((query + some.start, answer, worth, joined))
+        if not parts:
+            empty = entity.new_empty(0)
+            return Found(empty, empty, torch.empty(0), empty.bool())
+        return Found(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+    def weighed(self, found: Found) -> Tensor:
+        """What is added to the score of each answer that was found, (n,)."""
+        return self.scale * found.worth + self.joined * found.joined
+
+    def added_to(
+        self, scores: Tensor, entity: Tensor, direction: Tensor, candidates: Tensor | range
+    ) -> Tensor:
+        """Scores (B, N) of candidates, ids or a range of them, with what walks add to them."""
+        found = self._kept(entity.cpu(), direction.cpu())
+        if isinstance(candidates, range):
+            column = found.answer - candidates.start
+            which = ((column >= 0) & (column < len(candidates))).nonzero()[:, 0]
+            column = column[which]
+        else:
+            ids, order = candidates.cpu().sort()
+            which, place = in_turn(
+                torch.searchsorted(ids, found.answer),
+                torch.searchsorted(ids, found.answer, right=True),
+            )
+            column = order[place]
+        more = self.weighed(found)[which].to(scores)
+        at = found.query[which].to(scores.device), column.to(scores.device)
+        return scores.index_put(at, more, accumulate=True)  # no place comes twice
+
+    def of_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
+        """What is added to one answer of each query, (B,)."""
+        found = self.found(entity.cpu(), direction.cpu())
+        own = answer.cpu()[found.query] == found.answer
+        added = torch.zeros(len(entity)).index_add(0, found.query[own], self.weighed(found)[own])
+        return added.to(answer.device)
+
+    def _kept(self, entity: Tensor, direction: Tensor) -> Found:
+        """``found``, kept while the queries are the same, as their candidates come in blocks."""
+        last = self._last
+        if last is None or not (torch.equal(last[0], entity) and torch.equal(last[1], direction)):
+            last = self._last = entity, direction, self.found(entity, direction)
+        return last[2]
+
+    def heaviest(self, relations: Sequence[str], most: int) -> list[Heavy]:
+        """The walks whose weights say most for or against an answer, in words."""
+        codes, weights, _ = self.weights
+        bodies = self.walks.base**self.walks.hops
+        found = []
+        for at in weights.abs().argsort(descending=True, stable=True)[:most].tolist():
+            direction, body = divmod(int(codes[at]), bodies)
+            steps = [_in_words(d, relations) for d in self.walks.directions(body)]
+            answer = _in_words(direction, relations)
+            found.append(Heavy(float(weights[at]), " → ".join(steps), answer))
+        return found
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All but the facts, to be stored."""
+        numbers = torch.tensor([self.scale, self.joined], dtype=torch.float64)
+        hops = torch.tensor([self.walks.hops])
+        return {**self.weights._asdict(), "beside_the_score": numbers, "hops": hops}
+
+    @classmethod
+    def from_tensors(
+        cls, tensors: dict[str, Tensor], triples: Tensor, entities: int, relations: int
+    ) -> Evidence:
+        """What ``tensors`` stored, with the facts to walk along."""
+        try:
+            weights = Weights(*(tensors[name] for name in Weights._fields))
+            (hops,), (scale, joined) = (tensors[n].tolist() for n in ("hops", "beside_the_score"))
+        except (KeyError, ValueError) as error:
+            raise GoldeError(f"holds no evidence: {error} is missing or damaged") from None
+        if (
+            len(weights.codes) != len(weights.weights)
+            or len(weights.ends) != 2 * relations
+            or not 1 <= hops <= 3
+        ):
+            raise GoldeError("holds evidence of another graph")
+        walks = Walks(triples, entities, relations, hops)
+        return cls(walks, weights, scale=scale, joined=joined)
+
+
+def _in_words(direction: int, relations: Sequence[str]) -> str:
+    """The relation of a direction, marked where it is walked from tail to head."""
+    backward, relation = divmod(direction, len(relations))
+    return relations[relation] + "⁻¹" * backward

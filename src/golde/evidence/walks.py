@@ -1,0 +1,117 @@
+"""Walks along training facts: where a few facts in a row lead from an entity, and by which relations.
+
+The directions that a walk takes, one after another, are its *body*. A walk never takes the same fact twice
+in a row, and facts from an entity to itself are left out. An entity with very many facts says little about
+those it joins, so walks end there: see ``MOST_FACTS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from golde.data.known import in_turn
+from golde.errors import ConfigError
+
+MOST_FACTS = (1 << 62, 1000, 300)
+"""Of an entity that a walk leaves by its first, second and third fact; with more of them it does not."""
+
+WALKS_AT_ONCE = 1 << 21
+"""Walks held at a time, with some 100 bytes for each; those of one query are never parted."""
+
+_MOST_BODIES = 1 << 40
+
+
+class Reached(NamedTuple):
+    """Where walks from B queries lead: every query with every end and body once, in this order, (n,) each."""
+
+    query: Tensor
+    end: Tensor
+    body: Tensor  # digits of base 2R + 1, one more than each direction
+
+    def pairs(self, entities: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Every query with every end once, (p,) each, and which of them each row is about, (n,)."""
+        pair, row_of = torch.unique_consecutive(
+            self.query * entities + self.end, return_inverse=True
+        )
+        return pair // entities, pair % entities, row_of
+
+
+class Walks:
+    """The training facts of a graph, to be walked both ways."""
+
+    def __init__(self, triples: Tensor, entities: int, relations: int, hops: int) -> None:
+        self.entities, self.relations, self.hops = entities, relations, hops
+        self.base = 2 * relations + 1
+        if self.base**hops > _MOST_BODIES:
+            fewer = max(n for n in range(hops) if self.base**n <= _MOST_BODIES)
+            raise ConfigError(
+                f"evidence.hops is {hops}, too many for {relations} relations; take {fewer}"
+            )
+        triples = triples[triples[:, 0] != triples[:, 2]].cpu()
+        self.facts = triples  # (T, 3)
+        head, relation, tail = triples.unbind(1)
+        start = torch.cat([head, tail])
+        direction = torch.cat([relation, relation + relations])
+        order = (start * (2 * relations) + direction).argsort(stable=True)
+        self._end = torch.cat([tail, head])[order]
+        self._direction = direction[order]
+        self._fact = order % max(1, len(triples))
+        start = start[order]
+        self._first = torch.searchsorted(start, torch.arange(entities + 1))
+        self._facts_of = self._first.diff()
+        self._walks_from = self._count(start)
+        weighed = self._walks_from.double() * self._facts_of
+        self.a_query = int(weighed.sum() / max(1, len(start)))
+        """How many walks the entity of a fact has on average."""
+
+    def _count(self, start: Tensor) -> Tensor:
+        """How many walks, of all lengths, leave each entity, (E,); some of them go back and are not taken."""
+        onward = torch.zeros(self.entities, dtype=torch.int64)  # walks of the facts that are left
+        for most in reversed(MOST_FACTS[: self.hops]):
+            leads = torch.zeros_like(onward).index_add_(0, start, 1 + onward[self._end])
+            onward = leads * (self._facts_of <= most)
+        return onward
+
+    def batches(self, entity: Tensor) -> Iterator[slice]:
+        """Queries about these entities in a row, as many at a time as memory has room for."""
+        room = self._walks_from[entity].cumsum(0)
+        begin = 0
+        while begin < len(entity):
+            before = int(room[begin - 1]) if begin else 0
+            end = int(torch.searchsorted(room, before + WALKS_AT_ONCE, right=True))
+            yield slice(begin, max(end, begin + 1))
+            begin = max(end, begin + 1)
+
+    def reached(self, entity: Tensor, without: Tensor | None = None) -> Reached:
+        """Where walks from entities (B,) lead, each without taking one fact (B,), −1 for none."""
+        query = torch.arange(len(entity))
+        place, body = entity, torch.zeros_like(query)
+        without = torch.full_like(query, -1) if without is None else without
+        last = torch.full_like(query, -1)
+        found = []
+        for most in MOST_FACTS[: self.hops]:
+            first, number = self._first[place], self._facts_of[place]
+            walk, step = in_turn(first, first + number * (number <= most))
+            fact = self._fact[step]
+            taken = (fact != without[query[walk]]) & (fact != last[walk])
+            walk, step, last = walk[taken], step[taken], fact[taken]
+            query, place = query[walk], self._end[step]
+            body = body[walk] * self.base + self._direction[step] + 1
+            found.append((query, place, body))
+        query, place, body = (torch.cat(column) for column in zip(*found, strict=True))
+        pair, row = torch.unique(query * self.entities + place, return_inverse=True)
+        code = torch.unique(row * self.base**self.hops + body)
+        row, body = code // self.base**self.hops, code % self.base**self.hops
+        return Reached(pair[row] // self.entities, pair[row] % self.entities, body)
+
+    def directions(self, body: int) -> list[int]:
+        """The directions of a body, in the order they are walked."""
+        found = []
+        while body:
+            body, digit = divmod(body, self.base)
+            found.append(digit - 1)
+        return found[::-1]
