@@ -1,0 +1,154 @@
+"""What walks are found to be worth, and what they add to scores."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from golde.config import ModelConfig
+from golde.data.graph import KnowledgeGraph
+from golde.errors import GoldeError
+from golde.evidence import Evidence, Walks, learn
+from golde.evidence.weights import Weights
+from golde.inference.gather import gather
+from golde.models import build
+
+# Relations: parent 0, born in 1, seen in 2; directions 3, 4, 5 are their inverses.
+BORN, SEEN = 1, 2
+
+
+def families() -> KnowledgeGraph:
+    """Children are born where their parents were; where someone was seen says nothing."""
+    facts, held_out = [], []
+    draw = torch.Generator().manual_seed(0)
+    for child in range(60):
+        parent, place = f"p{child}", f"town{child % 12}"
+        facts += [(f"c{child}", "parent", parent), (parent, "born in", place)]
+        facts.append((f"c{child}", "seen in", f"town{int(torch.randint(12, (), generator=draw))}"))
+        (held_out if child % 5 == 0 else facts).append((f"c{child}", "born in", place))
+    return KnowledgeGraph.from_triples(
+        facts, valid=held_out[:6], test=held_out[6:], name="families"
+    )
+
+
+def evidence(graph: KnowledgeGraph, hops: int = 2) -> Evidence:
+    walks = Walks(graph.train, len(graph.entities), len(graph.relations), hops)
+    return Evidence(walks, learn(walks, seed=0))
+
+
+def weight(found: Evidence, graph: KnowledgeGraph, asked: str, *body: str) -> float:
+    """Of a walk by names of relations, ``⁻`` before one that is walked backwards."""
+    number = {name: i for i, name in enumerate(graph.relations.names)}
+    number |= {f"⁻{name}": i + len(number) for name, i in list(number.items())}
+    code = 0
+    for step in body:
+        code = code * found.walks.base + number[step] + 1
+    code += number[asked] * found.walks.base**found.walks.hops
+    at = (found.weights.codes == code).nonzero()
+    return float(found.weights.weights[at[0, 0]])
+
+
+def test_walks_that_lead_to_answers_are_worth_more_than_those_that_do_not() -> None:
+    graph = families()
+    found = evidence(graph)
+    good = weight(found, graph, "born in", "parent", "born in")
+    assert good > 1
+    assert good > weight(found, graph, "born in", "seen in") + 1
+
+
+def test_the_fact_that_is_asked_about_does_not_speak_for_itself() -> None:
+    """Each of the facts is the only one of its relation, so that nothing leads to its answer without it."""
+    facts = [(f"a{i}", "made", f"b{i}") for i in range(50)]
+    graph = KnowledgeGraph.from_triples(facts, name="pairs")
+    assert len(evidence(graph, 3).weights.codes) == 0
+
+
+def test_learning_is_the_same_every_time() -> None:
+    graph = families()
+    first, second = evidence(graph).tensors(), evidence(graph).tensors()
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+
+def test_scores_of_blocks_of_lists_and_of_pairs_get_the_same() -> None:
+    graph = families()
+    found = evidence(graph)
+    found.scale, found.joined = 0.7, -2.0
+    E, queries = len(graph.entities), torch.arange(9)
+    direction = torch.arange(9) % 6
+    whole = found.added_to(torch.zeros(9, E), queries, direction, range(E))
+    blocks = [
+        found.added_to(torch.zeros(9, stop - start), queries, direction, range(start, stop))
+        for start, stop in ((0, 7), (7, 50), (50, E))
+    ]
+    torch.testing.assert_close(torch.cat(blocks, 1), whole)
+    some = torch.tensor([E - 1, 3, 40, 3])  # neither in order nor each once
+    listed = found.added_to(torch.zeros(9, 4), queries, direction, some)
+    torch.testing.assert_close(listed, whole[:, some])
+    answer = torch.randint(E, (9,), generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(found.of_pairs(queries, direction, answer), whole[range(9), answer])
+    assert whole.count_nonzero() > 9
+
+
+def test_a_pair_counts_as_joined_by_other_facts_than_the_one_asked_about() -> None:
+    triples = torch.tensor([(0, 0, 1), (2, 0, 3), (2, 1, 3)])
+    walks = Walks(triples, 4, 2, 1)
+    nothing = Weights(torch.empty(0, dtype=torch.int64), torch.empty(0), torch.zeros(4))
+    found = Evidence(walks, nothing, joined=-5.0)
+    scores = found.added_to(torch.zeros(2, 4), torch.tensor([0, 2]), torch.tensor([0, 0]), range(4))
+    assert scores.tolist() == [[0, 0, 0, 0], [0, 0, 0, -5]]
+
+
+def test_a_model_counts_evidence_in_every_score_of_facts() -> None:
+    graph = families()
+    model = build(ModelConfig(signature="P3x2 Q4x2"), len(graph.entities), len(graph.relations))
+    queries, direction = torch.arange(20), torch.arange(20) % 6
+    plain = model.score(queries, direction)
+    model.evidence = evidence(graph)
+    expected = model.evidence.added_to(plain, queries, direction, range(model.entities))
+    assert not torch.equal(plain, expected)
+    torch.testing.assert_close(model.score(queries, direction), expected)
+    scorer = model.scorer()
+    halves = [scorer(queries, direction, 0, 30), scorer(queries, direction, 30, model.entities)]
+    torch.testing.assert_close(torch.cat(halves, 1), expected)
+    answer = torch.arange(20) + 10
+    pairs = model.score_pairs(queries, direction, answer)
+    torch.testing.assert_close(pairs, expected[range(20), answer])
+
+
+def test_validation_says_how_much_evidence_counts() -> None:
+    """A model that knows nothing gains all that walks know; one that knows all gains nothing."""
+    graph = families()
+    model = build(ModelConfig(signature="P3x2 Q4x2"), len(graph.entities), len(graph.relations))
+    found = gather(model, graph, 2, joined=False, seed=0)
+    assert found.before < 0.2
+    assert found.after > 0.4
+    assert found.evidence.scale > 0
+    assert found.evidence.joined == 0
+    knows = build(
+        ModelConfig(kind="distmult", numbers=len(graph.entities) + 1), len(graph.entities), 3
+    )
+    with torch.no_grad():  # one number an entity, and relations that join each answer to its query
+        for parameter in knows.parameters():
+            parameter.zero_()
+    assert gather(knows, graph, 2, joined=True, seed=0).after >= 0
+
+
+def test_a_graph_without_validation_facts_is_refused() -> None:
+    graph = KnowledgeGraph.from_triples([("a", "r", "b")], name="one")
+    model = build(ModelConfig(signature="E2"), 2, 1)
+    with pytest.raises(GoldeError, match="one: has no validation facts to weigh evidence by"):
+        gather(model, graph, 2, joined=False, seed=0)
+
+
+@pytest.mark.parametrize("change", ["codes", "ends", "hops"])
+def test_damaged_evidence_is_refused(change: str) -> None:
+    graph = families()
+    tensors = evidence(graph).tensors()
+    sizes = len(graph.entities), len(graph.relations)
+    again = Evidence.from_tensors(tensors, graph.train, *sizes)
+    torch.testing.assert_close(again.tensors(), tensors)
+    with pytest.raises(GoldeError, match=r"another graph|damaged"):
+        Evidence.from_tensors(tensors | {change: torch.tensor([9, 9])}, graph.train, *sizes)
+    del tensors[change]
+    with pytest.raises(GoldeError, match="holds no evidence"):
+        Evidence.from_tensors(tensors, graph.train, *sizes)
