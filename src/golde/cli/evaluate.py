@@ -69,7 +69,7 @@ def evaluate(
     if json:
         say_json(found.as_dict())
     else:
-        _print(found)
+        _print(found, opened)
         say_points([("next", next_command(opened))])
 
 
@@ -88,8 +88,12 @@ def _cutoffs(text: str) -> list[int]:
         raise GoldeError(f"--hits {text!r}: give whole numbers, such as 1,3,10") from None
 
 
-def _print(found: Evaluation) -> None:
-    for line in found.protocol.card():
+def _print(found: Evaluation, run: Run) -> None:
+    lines = found.protocol.card()
+    if run.model.evidence is not None:
+        hops = run.model.evidence.walks.hops
+        lines = [*lines, f"evidence    of up to {hops} facts in a row counts beside the embedding"]
+    for line in lines:
         say(line, style="dim")
     say()
     sides = [found.metrics[side] for side in ("both", "head", "tail")]

@@ -246,7 +246,8 @@ def report(
 
 READING = (
     "Test, filtered, both sides, realistic rank on ties; means over seeds, ± their\nstandard deviation. "
-    "self-f.: MRR without the query's own entity as a candidate."
+    "self-f.: MRR without the query's own entity as a candidate.\n"
+    "alone: that of the embedding, where evidence counts beside it."
 )
 
 

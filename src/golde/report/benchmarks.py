@@ -22,6 +22,7 @@ from golde.report.own_graph_sections import (
     advise_geometry,
     advise_million,
     complete_heads,
+    evidence_accuracy,
     explain_million,
     extend_experiment,
     extend_million,
@@ -161,6 +162,7 @@ def serve_load(found: dict[str, Any]) -> str:
 SECTIONS = {
     "other_levers": ("What moves accuracy and is no setting", other_levers),
     "default_accuracy": ("Without any option", default_accuracy),
+    "evidence_accuracy": ("Facts in a row beside the embedding", evidence_accuracy),
     "gpu_budget": ("WN18RR in 45 seconds on a GPU", gpu_budget),
     "gpu_step": ("A training step on a GPU", gpu_step),
     "gpu_growth": ("How a step on a GPU grows", gpu_growth),

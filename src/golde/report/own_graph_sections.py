@@ -1,4 +1,4 @@
-"""Sections on advice, new entities, several hops, missing facts and reasons."""
+"""Sections on advice, evidence, new entities, several hops, missing facts and reasons."""
 
 from __future__ import annotations
 
@@ -9,6 +9,55 @@ from golde.report import seeds
 from golde.report.seeds import BySeed
 from golde.report.tables import machine, provenance, short_commit, sources
 from golde.report.tables import markdown as table
+
+
+def evidence_accuracy(found: dict[str, Any]) -> str:
+    """Facts in a row beside the embedding, by how many."""
+
+    def mean(runs: list[dict[str, Any]], *keys: str) -> float:
+        values = []
+        for one in runs:
+            for key in keys:
+                one = one[key]
+            values.append(float(one["mrr"]))
+        return fmean(values)
+
+    rows = []
+    for name, runs in found["results"].items():
+        hops = [
+            f"{mean(runs, 'hops', n, 'validation'):.3f}"
+            if all(n in r["hops"] for r in runs)
+            else "–"
+            for n in ("1", "2", "3")
+        ]
+        rows.append(
+            [
+                name,
+                f"{mean(runs, 'alone', 'validation'):.3f}",
+                *hops,
+                " and ".join(dict.fromkeys(str(one["best"]) for one in runs)),
+                f"{mean(runs, 'alone', 'test'):.3f}",
+                f"**{mean(runs, 'test'):.3f}**",
+            ]
+        )
+    head = [
+        "set",
+        "alone, validation",
+        "1 hop",
+        "2",
+        "3",
+        "best",
+        "alone, test",
+        "with evidence, test",
+    ]
+    seeds = sorted({one["seed"] for runs in found["results"].values() for one in runs})
+    return (
+        f"{table(head, rows)}\n\nMRR of runs with no other option set, means over seeds "
+        f"{', '.join(map(str, seeds))}: the embedding alone, and with evidence of up to so many facts in a "
+        "row, whose weight is chosen on the same validation facts. The best of them there was then ranked on "
+        "test, once. A dash: more walks than are worth waiting for. "
+        f"{provenance(found)}; written by `benchmarks/evidence_accuracy.py`."
+    )
 
 
 def advise_million(found: dict[str, Any]) -> str:

@@ -60,6 +60,7 @@ def rendered(root: Path, results: Path) -> dict[Path, str]:
     benchmarks = {name: section(results, name) for name in SECTIONS}
     short = [reproduced, *(benchmarks[name] for name in IN_README)]
     content = "\n\n".join(part.replace("## ", "### ", 1) for part in short if part)
+    content = content.replace("](evidence.md)", "](docs/evidence.md)")
     whole = "\n\n".join(
         part for part in (reproduced, *variation_sections(results), *benchmarks.values()) if part
     )

@@ -173,7 +173,18 @@ def _licence(about: Mapping[str, Any]) -> str | None:
 
 def _figures(folder: RunFolder, metrics: Mapping[str, Any]) -> str:
     """The part between the marks: figures, their protocol, weak relations, and whether it is calibrated."""
-    return f"{_BEGIN}\n{_ranked(metrics)}\n\n{_probabilities(folder)}\n{_END}"
+    parts = [_ranked(metrics), _evidence(folder), _probabilities(folder)]
+    return "\n".join([_BEGIN, "\n\n".join(part for part in parts if part), _END])
+
+
+def _evidence(folder: RunFolder) -> str:
+    """What counts beside the embedding, if anything does."""
+    if not folder.evidence_file.exists():
+        return ""
+    return (
+        "Beside the embedding counts what training facts in a row say for or against an answer "
+        "(`evidence.safetensors`)."
+    )
 
 
 def _probabilities(folder: RunFolder) -> str:

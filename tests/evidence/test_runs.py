@@ -1,0 +1,153 @@
+"""Evidence as part of a run: gathered, kept, counted everywhere, and bound to the model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import golde
+from golde.cli.main import app
+from golde.data.graph import KnowledgeGraph
+from golde.errors import RunError
+from golde.report.reproduce import Place, reproduce
+from golde.report.studies import Job
+from golde.runs import RunFolder
+from tiny import quick, ring
+
+
+def call(*words: object) -> Any:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> golde.Run:
+    return golde.train(ring(), tmp_path / "run", quick(), device="cpu")
+
+
+def test_a_run_gathers_what_its_configuration_asks_for(tmp_path: Path) -> None:
+    config = quick().with_values(evidence={"hops": 2})
+    found = golde.train(ring(), tmp_path / "run", config, device="cpu")
+    assert found.model.evidence is not None
+    assert found.model.evidence.walks.hops == 2
+    about = found.folder.about()["evidence"]
+    assert about["validation"]["after"] >= about["validation"]["before"]
+    assert about["validation"]["facts"] == len(ring().valid)
+    again = golde.load_run(tmp_path / "run", device="cpu")
+    mrr = [one.evaluate("valid", store=False).mrr for one in (found, again)]
+    assert mrr[0] == mrr[1]
+    found.folder.evidence_file.unlink()  # as if killed before it was gathered
+    golde.train(ring(), tmp_path / "run", config, device="cpu", resume=True)
+    assert found.folder.evidence_file.exists()
+
+
+def test_the_back_of_a_step_is_known_from_the_step(run: golde.Run) -> None:
+    before = run.evaluate("test", store=False).mrr
+    found = run.gather_evidence(1)
+    assert found.evidence.scale > 0
+    after = run.evaluate("test", store=False).mrr
+    assert after > before + 0.3
+    (best, *_) = run.predict(head="e2", relation="next")
+    assert best.tail == "e3"
+    assert run.score([("e2", "next", "e3")])[0] == pytest.approx(best.score, abs=1e-4)
+
+
+def test_figures_and_probabilities_from_before_no_longer_count(tmp_path: Path) -> None:
+    steps = [(f"e{i}", "next", f"e{(i + 1) % 40}") for i in range(40)]
+    backs = [(tail, "back", head) for head, _, tail in steps]
+    graph = KnowledgeGraph.from_triples([*steps[12:], *backs], valid=steps[:12], name="ring of 40")
+    run = golde.train(graph, tmp_path / "run", quick(), device="cpu")
+    run.evaluate("valid")
+    run.calibrate()
+    assert run.folder.metrics()
+    run.gather_evidence(1)
+    assert run.folder.metrics() == {}
+    assert run.folder.ranks("valid") is None
+    assert run.calibration is None
+    assert "calibrate the run again" in run.notes[0]
+    run.evaluate("valid")
+    run.calibrate()
+    opened = golde.load_run(run.folder.path, device="cpu")
+    assert opened.calibration is not None
+    assert set(opened.folder.metrics()) == {"valid"}
+
+
+def test_evidence_of_other_parameters_is_refused(run: golde.Run) -> None:
+    run.gather_evidence(1)
+    with torch.no_grad():
+        run.model.entity += 0.1
+    run.folder.save_model(run.model)
+    with pytest.raises(RunError, match=r"gathered for other parameters.*golde evidence"):
+        golde.load_run(run.folder.path, device="cpu")
+    assert call("evidence", run.folder.path, "--device", "cpu").exit_code == 0
+    golde.load_run(run.folder.path, device="cpu")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x08\0\0\0\0\0\0\0{}      "])
+def test_damaged_evidence_is_named_with_its_fix(run: golde.Run, content: bytes) -> None:
+    run.folder.evidence_file.write_bytes(content)
+    failed = call("evaluate", run.folder.path, "--device", "cpu")
+    assert failed.exit_code == 2
+    assert "evidence.safetensors" in failed.stderr
+    assert "golde evidence" in failed.stderr
+    assert call("evidence", run.folder.path, "--hops", "1", "--device", "cpu").exit_code == 0
+
+
+def test_an_extended_run_has_the_weights_and_walks_its_own_facts(
+    run: golde.Run, tmp_path: Path
+) -> None:
+    run.gather_evidence(1)
+    new = [("new", "next", "e1"), ("e0", "next", "new")]
+    extended = golde.extend(run.folder.path, new, tmp_path / "more", steps=0, device="cpu")
+    assert run.model.evidence is not None
+    assert extended.model.evidence is not None
+    assert torch.equal(extended.model.evidence.weights.weights, run.model.evidence.weights.weights)
+    assert len(extended.model.evidence.walks.facts) == len(run.model.evidence.walks.facts) + 2
+    (best, *_) = extended.predict(head="new", relation="back")
+    assert best.tail == "e0"
+
+
+def test_an_explanation_tells_what_evidence_adds(run: golde.Run) -> None:
+    run.gather_evidence(1)
+    shown = call("explain", run.folder.path, "--head", "e2", "--relation", "next", "--tail", "e3",
+                 "--device", "cpu", "--json")  # fmt: skip
+    assert shown.exit_code == 0, shown.output
+    assert '"evidence"' in shown.stdout
+
+
+def test_the_command_tells_what_it_found(run: golde.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run.folder.path.parent)
+    shown = call("evidence", "run", "--hops", "1", "--device", "cpu")
+    assert shown.exit_code == 0, shown.output
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert "next       back⁻¹" in shown.stdout
+    assert "golde evaluate" in shown.stdout
+    found = json.loads(call("evidence", "run", "--joined", "--json").stdout)
+    assert found["hops"] == 2
+    assert len(found["heaviest"]) == 10
+
+
+def test_a_run_that_is_not_there_is_named(tmp_path: Path) -> None:
+    failed = call("evidence", tmp_path / "nothing")
+    assert failed.exit_code == 2
+    assert "no run here" in failed.stderr
+
+
+def test_records_have_the_embedding_alone(tmp_path: Path) -> None:
+    config = quick().with_values(evidence={"hops": 1})
+    job = Job("small", None, "ring", config, "test")
+    place = Place(job, ring(), results=tmp_path / "results", runs=tmp_path / "runs")
+    record = reproduce(place, device="cpu")
+    assert list(record["figures"]) == ["embedding", "standard", "self_filter"]
+    figures = {name: one["metrics"]["both"]["mrr"] for name, one in record["figures"].items()}
+    run = golde.load_run(place.run, device="cpu")
+    assert run.evaluate("test", store=False).mrr == figures["standard"]
+    run.model.evidence = None
+    assert run.evaluate("test", store=False).mrr == figures["embedding"] != figures["standard"]
+    assert [one["protocol"] for one in record["evaluations"]] == list(record["figures"])
+    assert record["training"]["evidence"]["hops"] == 1
+    assert set(RunFolder(place.run).metrics()) == {"test", "test+self-filter"}
