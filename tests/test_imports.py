@@ -20,8 +20,9 @@ ARROWS: dict[str, set[str]] = {
     "config": {"errors"},
     "kernels": set(),
     "geometry": {"kernels", "errors"},
-    "models": {"geometry", "config"},
     "data": {"errors", "progress", "_version"},
+    "evidence": {"data"},
+    "models": {"geometry", "config", "evidence"},
     "evaluation": {"data"},  # a scoring callable, never a model
     "runs": {"config", "data", "models"},
     "training": {"models", "data", "evaluation", "runs"},
