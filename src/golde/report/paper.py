@@ -27,6 +27,7 @@ from golde.report.tables import (
     NOT_RUN,
     Table,
     figure,
+    joined_pairs,
     machine,
     mean_or_not_run,
     published,
@@ -126,13 +127,7 @@ class Evidence:
         words = (
             f" In ours evidence of {row} counts beside the embedding, which the last row has alone."
         )
-        if any(r["training"]["evidence"]["joined"] for r in records):
-            words += (
-                " Most of what it adds is that answers which a training fact joins to the query already are "
-                "ranked low: the makers of this set held out no fact between such a pair, and the validation "
-                "facts tell."
-            )
-        return words
+        return words + joined_pairs(records)
 
     def small(self) -> list[Table]:
         """Tables 5 and 11: 32 numbers an entity."""

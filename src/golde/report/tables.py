@@ -94,9 +94,27 @@ def reproduced_section(results: Path) -> str:
     records = read_records(results, "runs")
     machines = dict.fromkeys(map(machine, records))
     return (
-        f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING} "
+        f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING}{joined_pairs(records)} "
         f"{'; '.join(machines)}{shared(records)}. "
         "Each row is written by `golde reproduce configs/CONFIGURATION.toml`."
+    )
+
+
+def joined_pairs(records: Iterable[Record]) -> str:
+    """Beside which figures evidence has learned how facts were held out, in words; empty where it has not."""
+    found = [
+        record
+        for record in records
+        if record["training"].get("evidence", {}).get("joined")  # chosen on validation
+    ]
+    if not found:
+        return ""
+    graphs = " and ".join(dict.fromkeys(record["graph"] for record in found))
+    alone = all(not record["training"]["evidence"]["scale"] for record in found)
+    return (
+        f" On {graphs} {'all' if alone else 'much'} of what evidence adds is that answers which a training "
+        "fact joins to the query already are ranked low: the makers of the set held out no fact between "
+        "such a pair, and the validation facts tell."
     )
 
 
