@@ -259,7 +259,7 @@ class Config(_Section):
         left_out = {*_foreign(self.model.kind), *(["kind"] if self.model.kind == "golde" else [])}
         usual = {"entity_table"} if self.training.entity_table == "device" else set()
         found = self.model_dump(exclude_none=True, exclude={"model": left_out, "training": usual})
-        if not self.evidence.hops:
+        if self.evidence == EvidenceConfig():
             del found["evidence"]
         return found
 

@@ -13,6 +13,11 @@ def probability(value: float) -> str:
     return "> 0.999" if value > 0.999 else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
+def facts_in_a_row(hops: int) -> str:
+    """How many training facts evidence is of."""
+    return f"up to {hops} training facts in a row" if hops > 1 else "single training facts"
+
+
 def duration(seconds: float) -> str:
     """Seconds in words: 41 s, 3 min 20 s, 2 h 5 min."""
     if seconds < 100:

@@ -8,7 +8,7 @@ import torch
 from golde.config import ModelConfig
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
-from golde.evidence import Evidence, Walks, learn
+from golde.evidence import Evidence, Walks, learn, weights
 from golde.evidence.weights import Weights
 from golde.inference.gather import gather
 from golde.models import build
@@ -89,7 +89,9 @@ def test_scores_of_blocks_of_lists_and_of_pairs_get_the_same() -> None:
 def test_a_pair_counts_as_joined_by_other_facts_than_the_one_asked_about() -> None:
     triples = torch.tensor([(0, 0, 1), (2, 0, 3), (2, 1, 3)])
     walks = Walks(triples, 4, 2, 1)
-    nothing = Weights(torch.empty(0, dtype=torch.int64), torch.empty(0), torch.zeros(4))
+    nothing = Weights(
+        torch.empty(0, dtype=torch.int64), torch.empty(0), torch.zeros(4), torch.tensor(0)
+    )
     found = Evidence(walks, nothing, joined=-5.0)
     scores = found.added_to(torch.zeros(2, 4), torch.tensor([0, 2]), torch.tensor([0, 0]), range(4))
     assert scores.tolist() == [[0, 0, 0, 0], [0, 0, 0, -5]]
@@ -164,3 +166,67 @@ def test_evidence_counts_nothing_where_it_only_misleads() -> None:
     assert found.before == pytest.approx(2 / 3)  # each asked about scores like its answer
     assert found.evidence.scale == 0
     assert found.after == found.before
+
+
+def test_validation_tells_that_joined_pairs_are_not_held_out() -> None:
+    """In train whoever is liked is known, in validation nobody is; the model has neighbours first."""
+    friends = [(f"a{i}", "knows", f"a{j}") for i in range(30) for j in (i + 1, i + 2) if j < 30]
+    held_out = [(f"a{i}", "likes", f"a{i + 3}") for i in range(0, 24, 2)]
+    liked = [(f"a{i}", "likes", f"a{i + 1}") for i in range(29)]
+    graph = KnowledgeGraph.from_triples([*friends, *liked], valid=held_out, name="friends")
+    model = build(ModelConfig(signature="E2", loop_bias=False), len(graph.entities), 2)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        for i in range(30):  # in a row, under maps that leave all where it is
+            model.entity[graph.entities.id(f"a{i}"), 0] = float(i)
+    plain = gather(model, graph, 1, joined=False, seed=0)
+    assert plain.evidence.joined == 0
+    joined = gather(model, graph, 1, joined=True, seed=0)
+    assert joined.evidence.joined < 0
+    assert joined.after > plain.after
+
+
+@pytest.mark.parametrize("reciprocal", [True, False])
+def test_float64_and_both_ways(reciprocal: bool) -> None:
+    """Each fact has a score of its own as an answer either way, in the precision of the model."""
+    graph = families()
+    config = ModelConfig(signature="P3x2 Q4x2", reciprocal=reciprocal)
+    model = build(config, len(graph.entities), len(graph.relations)).double()
+    assert model.two_ways == reciprocal
+    model.evidence = evidence(graph)
+    assert model.two_ways
+    head, relation, tail = graph.valid.unbind(1)
+    for entity, direction, answer in ((head, relation, tail), (tail, relation + 3, head)):
+        pairs = model.score_pairs(entity, direction, answer)
+        assert pairs.dtype == torch.float64
+        whole = model.score(entity, direction)
+        torch.testing.assert_close(
+            pairs, whole.gather(1, answer.unsqueeze(1))[:, 0], rtol=1e-6, atol=1e-6
+        )
+
+
+def test_cross_entropy_is_that_of_a_softmax_over_ends_and_none_of_them() -> None:
+    triples = torch.tensor([(0, 0, 1), (0, 1, 2), (3, 1, 1), (0, 0, 3)])
+    walks = Walks(triples, 4, 2, 1)
+    codes = torch.tensor([0 * 5 + 1, 0 * 5 + 2, 1 * 5 + 1])
+    parameters = torch.tensor([0.3, -0.7, 0.9, 0.1, 0.2, 0.0, 0.0])  # three bodies, four directions
+    asked = torch.tensor([0, 0]), torch.tensor([0, 1]), torch.tensor([2, 1]), torch.tensor([-1, -1])
+    queries = weights._Queries(*asked)
+    found = weights._cross_entropy(walks, codes, parameters, queries, walks.reached(asked[0]))
+    # Direction 0: ends 1 and 3 by body 1 (.3), end 2 by body 2 (−.7); all with the constant .1.
+    first = torch.tensor([0.4, 0.4, -0.6, 0.0])
+    # Direction 1: ends 1 and 3 by body 1 (.9), end 2 by one that has no weight; constant .2.
+    second = torch.tensor([1.1, 1.1, 0.2, 0.0])
+    expected = first.logsumexp(0) - first[2] + second.logsumexp(0) - second[0]
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_known_loop_is_no_wrong_end() -> None:
+    """(0, r, 0) is known, and walks lead back to 0: it must not count against (0, r, 2)."""
+    triples = torch.tensor([(0, 0, 0), (0, 0, 2), (0, 1, 1), (1, 1, 2), (2, 1, 0)])
+    walks = Walks(triples, 3, 2, 3)
+    known = weights.KnownFacts(walks.triples, 3, 2)
+    ((queries, reached),) = weights._asked(walks, known, torch.tensor([0]))
+    assert queries.answer.tolist() == [2]
+    assert 0 not in reached.end.tolist()

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import golde
 from golde.cli.main import app
 from golde.data.graph import KnowledgeGraph
-from golde.errors import RunError
+from golde.errors import GoldeError, RunError
 from golde.report.reproduce import Place, reproduce
 from golde.report.studies import Job
 from golde.runs import RunFolder
@@ -151,3 +151,43 @@ def test_records_have_the_embedding_alone(tmp_path: Path) -> None:
     assert [one["protocol"] for one in record["evaluations"]] == list(record["figures"])
     assert record["training"]["evidence"]["hops"] == 1
     assert set(RunFolder(place.run).metrics()) == {"test", "test+self-filter"}
+
+
+def test_what_is_not_stored_keeps_no_figures(run: golde.Run) -> None:
+    """They would be taken for those of the run as it is on disk."""
+    run.gather_evidence(1, store=False)
+    assert run.evaluate("test", store=False).mrr > 0
+    with pytest.raises(GoldeError, match="has other evidence than this run counts"):
+        run.evaluate("test")
+    run.gather_evidence(1)
+    run.evaluate("test")
+    without = golde.Run(run.folder, evidence=False)
+    with pytest.raises(GoldeError, match="has other evidence than this run counts"):
+        without.evaluate("test")
+
+
+def test_a_run_whose_evidence_was_not_gathered_says_so(tmp_path: Path) -> None:
+    config = quick().with_values(evidence={"hops": 1})
+    found = golde.train(ring(), tmp_path / "run", config, device="cpu")
+    assert found.notes == ()
+    found.folder.evidence_file.unlink()
+    (note,) = golde.load_run(tmp_path / "run", device="cpu").notes
+    assert "without the evidence that was configured" in note
+
+
+def test_what_could_not_be_gathered_is_refused_before_training(tmp_path: Path) -> None:
+    graph = KnowledgeGraph.from_triples([("a", "r", "b"), ("b", "r", "c")], name="no valid")
+    with pytest.raises(GoldeError, match="needs validation facts to be weighed by"):
+        golde.train(graph, tmp_path / "run", quick().with_values(evidence={"hops": 1}))
+    assert not (tmp_path / "run").exists()
+
+
+def test_evidence_that_was_replaced_by_hand_is_not_reproduced(tmp_path: Path) -> None:
+    config = quick().with_values(evidence={"hops": 1})
+    job = Job("small", None, "ring", config, "test")
+    places = {"results": tmp_path / "results", "runs": tmp_path / "runs"}
+    place = Place(job, ring(), **places)
+    golde.train(ring(), place.run, config, device="cpu").gather_evidence(2)
+    with pytest.raises(RunError, match="is of 2 facts in a row, and the run is configured for 1"):
+        reproduce(place, device="cpu")
+    assert not place.path.exists()

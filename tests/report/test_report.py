@@ -13,7 +13,7 @@ import pytest
 
 from golde.errors import GoldeError, RunError
 from golde.report.pages import CLOSE, OPEN, rendered, write_pages
-from golde.report.paper import GRAPHS, Evidence, paper
+from golde.report.paper import GRAPHS, PaperTables, paper
 from golde.report.plots import write_plots
 from golde.report.results import FIGURES, read_records, summaries, write_record
 from golde.report.tables import NOT_RUN, Table, reproduced
@@ -139,7 +139,7 @@ def row(tables: list[Table], title: str, first: str) -> list[str]:
 
 
 def test_the_paper_has_ours_beside_it(results: Path) -> None:
-    tables = Evidence(results, ROOT / "configs").tables()
+    tables = PaperTables(results, ROOT / "configs").tables()
     main = "Table 2, WN18RR"
     assert row(tables, main, "GoldE") == ["GoldE", "790", ".525", ".476", ".542", ".615", ""]
     assert row(tables, main, "TransE")[3:5] == ["–", "–"]
@@ -161,7 +161,7 @@ def test_the_paper_has_ours_beside_it(results: Path) -> None:
 
 def test_what_was_not_run_says_so(tmp_path: Path) -> None:
     """Of ours there is no figure at all, but for parameters that were counted."""
-    tables = Evidence(tmp_path, ROOT / "configs").tables()
+    tables = PaperTables(tmp_path, ROOT / "configs").tables()
     for table in tables:
         if not table.title.startswith("Table 9"):
             assert any(NOT_RUN in cells for cells in table.rows), table.title
@@ -170,7 +170,7 @@ def test_what_was_not_run_says_so(tmp_path: Path) -> None:
             *[NOT_RUN] * 5,
             "",
         ]
-    counted = Evidence(tmp_path, tmp_path)
+    counted = PaperTables(tmp_path, tmp_path)
     assert row([counted.parameters()], "Table 9", "ours")[1:] == [NOT_RUN] * 3
 
 
@@ -207,7 +207,7 @@ def test_published_figures_are_all_there() -> None:
 def test_plots_are_drawn(results: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for folder in ("a", "b"):
-        drawn = write_plots(Evidence(results, ROOT / "configs"), tmp_path / folder)
+        drawn = write_plots(PaperTables(results, ROOT / "configs"), tmp_path / folder)
         assert [path.name for path in drawn] == [
             f"figure{n}.{kind}" for n in (3, 4) for kind in ("png", "svg")
         ]

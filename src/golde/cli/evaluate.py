@@ -11,7 +11,7 @@ import typer
 from golde.cli import options
 from golde.cli.output import bar, note, say, say_json, say_points, say_table
 from golde.errors import GoldeError, RunError
-from golde.words import label
+from golde.words import facts_in_a_row, label
 
 if TYPE_CHECKING:
     from golde.evaluation.evaluate import Evaluation
@@ -91,8 +91,8 @@ def _cutoffs(text: str) -> list[int]:
 def _print(found: Evaluation, run: Run) -> None:
     lines = found.protocol.card()
     if run.model.evidence is not None:
-        hops = run.model.evidence.walks.hops
-        lines = [*lines, f"evidence    of up to {hops} facts in a row counts beside the embedding"]
+        row = facts_in_a_row(run.model.evidence.walks.hops)
+        lines = [*lines, f"evidence    of {row} counts beside the embedding"]
     for line in lines:
         say(line, style="dim")
     say()

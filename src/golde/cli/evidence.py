@@ -10,6 +10,7 @@ import typer
 
 from golde.cli import options
 from golde.cli.output import bar, say, say_json, say_points, say_table
+from golde.words import facts_in_a_row
 
 
 def register(app: typer.Typer) -> None:
@@ -72,11 +73,11 @@ def evidence_points(about: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = about.get("evidence")
     if found is None:
         return []
-    judged, hops = found["validation"], found["hops"]
-    row = f"up to {hops} facts in a row" if hops > 1 else "single facts"
+    judged = found["validation"]
     joined = f"; {found['joined']:+.3g} where a fact joins the two" if found["joined"] else ""
     return [
-        ("evidence", f"of {row}: {found['bodies']:,} walks weighed"),
+        ("evidence", f"of {facts_in_a_row(found['hops'])}"),
+        ("", f"{found['bodies']:,} kinds of walks weighed on {found['asked']:,} questions"),
         ("", f"counts {found['scale']:.3g} times{joined}"),
         ("", f"MRR {judged['before']:.3f} → {judged['after']:.3f} on {judged['facts']:,} of valid"),
     ]

@@ -219,7 +219,7 @@ def report(
     if html is not None:
         write_handout(runs or (), html, device, json)
         return
-    from golde.report.paper import Evidence
+    from golde.report.paper import PaperTables
     from golde.report.results import summaries
     from golde.report.tables import reproduced
 
@@ -235,7 +235,7 @@ def report(
     if json:
         say_json(summaries(results))
     elif paper:
-        _print(Evidence(results, results.absolute().parent / "configs").tables())
+        _print(PaperTables(results, results.absolute().parent / "configs").tables())
     elif not write:
         if tables := reproduced(results):
             _print(tables)

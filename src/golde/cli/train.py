@@ -142,8 +142,9 @@ def train(
                 stop_message(stopped, out, launch.processes())
             raise typer.Exit(launch.stop_code()) from None
     if leads:
-        with bar("weighing facts in a row") as progress:
-            add_evidence(folder, pick_device(device.value), progress=progress)
+        if folder.config().evidence.hops:
+            with bar("weighing facts in a row") as progress:
+                add_evidence(folder, pick_device(device.value), progress=progress)
         say_points([*outcome(folder), ("next", _next_command(folder))])
 
 

@@ -33,7 +33,7 @@ from golde.models import Model, build
 from golde.runs import RunFolder
 from golde.runs.environment import environment
 from golde.training.checkpoint import restore, tensors_of
-from golde.training.defaults import resolve_sizes
+from golde.training.defaults import check_evidence, resolve_sizes
 from golde.training.loop import Training, Watcher, no_training_facts, pick_device
 from golde.training.opening import (
     at_start,
@@ -66,6 +66,7 @@ def train_sharded(
         if not graph.counts["train"]:
             raise no_training_facts()
         place, folder = pick_device(device), RunFolder(out)
+        check_evidence(config, graph.counts["valid"], graph.sizes[1])
         config = resolve_sizes(config, graph.counts["train"], graph.sizes[0])
     here = environment(place) | {"compiled": False, "processes": world.size}
     same = {"version of GoldE": here["golde"], "version of PyTorch": here["torch"]}

@@ -44,9 +44,14 @@ class Evidence:
         """What the worth of an answer is multiplied by; what is added where a fact joins the two already."""
         self._last: tuple[Tensor, Tensor, Found] | None = None
 
+    @property
+    def counts(self) -> bool:
+        """Whether it changes any score."""
+        return self.scale != 0 or self.joined != 0
+
     def found(self, entity: Tensor, direction: Tensor) -> Found:
         """What walks say of the answers to queries (B,) on the CPU."""
-        codes, weights, ends = self.weights
+        codes, weights, ends, _ = self.weights
         parts = []
         for some in self.walks.batches(entity):
             reached = self.walks.reached(entity[some])
@@ -54,14 +59,17 @@ class Evidence:
             query, answer, pair = reached.pairs(self.walks.entities)
             place, weighed = places(self.walks, codes, asked[reached.query], reached.body)
             worth = ends[asked[query]].index_add(0, pair[weighed], weights[place[weighed]])
-            single = (reached.body < self.walks.base) & (reached.body != asked[reached.query] + 1)
             joined = torch.zeros(len(query), dtype=torch.bool)
-            joined[pair[single]] = True
+            joined[pair[self._joins(reached.body, asked[reached.query])]] = True
             parts.append((query + some.start, answer, worth, joined))
         if not parts:
             empty = entity.new_empty(0)
             return Found(empty, empty, torch.empty(0), empty.bool())
         return Found(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+    def _joins(self, body: Tensor, direction: Tensor) -> Tensor:
+        """Whether a body is a single fact, other than the one that is asked about."""
+        return (body < self.walks.base) & (body != direction + 1)
 
     def weighed(self, found: Found) -> Tensor:
         """What is added to the score of each answer that was found, (n,)."""
@@ -88,22 +96,39 @@ class Evidence:
         return scores.index_put(at, more, accumulate=True)  # no place comes twice
 
     def of_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
-        """What is added to one answer of each query, (B,)."""
-        found = self.found(entity.cpu(), direction.cpu())
-        own = answer.cpu()[found.query] == found.answer
-        added = torch.zeros(len(entity)).index_add(0, found.query[own], self.weighed(found)[own])
+        """What is added to one answer of each query, (B,); of several about one entity it walks once."""
+        asked, which = torch.unique(entity.cpu(), return_inverse=True)
+        wanted, pair_of = torch.sort(which * self.walks.entities + answer.cpu())
+        directions = direction.cpu()[pair_of]
+        worth, joined = torch.zeros(len(wanted)), torch.zeros(len(wanted), dtype=torch.bool)
+        reached_at_all = torch.zeros(len(wanted), dtype=torch.bool)
+        for some in self.walks.batches(asked):
+            query, end, body = self.walks.reached(asked[some])
+            code = (query + some.start) * self.walks.entities + end
+            row, pair = in_turn(
+                torch.searchsorted(wanted, code), torch.searchsorted(wanted, code, right=True)
+            )
+            body = body[row]
+            reached_at_all[pair] = True
+            joined[pair[self._joins(body, directions[pair])]] = True
+            place, weighed = places(self.walks, self.weights.codes, directions[pair], body)
+            worth.index_add_(0, pair[weighed], self.weights.weights[place[weighed]])
+        worth += self.weights.ends[directions] * reached_at_all
+        added = torch.empty_like(worth)
+        added[pair_of] = self.scale * worth + self.joined * joined
         return added.to(answer.device)
 
     def _kept(self, entity: Tensor, direction: Tensor) -> Found:
         """``found``, kept while the queries are the same, as their candidates come in blocks."""
         last = self._last
         if last is None or not (torch.equal(last[0], entity) and torch.equal(last[1], direction)):
-            last = self._last = entity, direction, self.found(entity, direction)
+            found = self.found(entity, direction)
+            last = self._last = entity.clone(), direction.clone(), found
         return last[2]
 
     def heaviest(self, relations: Sequence[str], most: int) -> list[Heavy]:
         """The walks whose weights say most for or against an answer, in words."""
-        codes, weights, _ = self.weights
+        codes, weights, *_ = self.weights
         bodies = self.walks.base**self.walks.hops
         found = []
         for at in weights.abs().argsort(descending=True, stable=True)[:most].tolist():
@@ -124,19 +149,20 @@ class Evidence:
         cls, tensors: dict[str, Tensor], triples: Tensor, entities: int, relations: int
     ) -> Evidence:
         """What ``tensors`` stored, with the facts to walk along."""
-        try:
-            weights = Weights(*(tensors[name] for name in Weights._fields))
-            (hops,), (scale, joined) = (tensors[n].tolist() for n in ("hops", "beside_the_score"))
-        except (KeyError, ValueError) as error:
-            raise GoldeError(f"holds no evidence: {error} is missing or damaged") from None
+        missing = {*Weights._fields, "hops", "beside_the_score"} - tensors.keys()
+        if missing:
+            raise GoldeError(f"holds no evidence: {min(missing)} is missing")
+        weights = Weights(*(tensors[name] for name in Weights._fields))
+        hops, numbers = tensors["hops"].flatten().tolist(), tensors["beside_the_score"].tolist()
         if (
-            len(weights.codes) != len(weights.weights)
-            or len(weights.ends) != 2 * relations
-            or not 1 <= hops <= 3
+            weights.codes.shape != weights.weights.shape
+            or weights.ends.shape != (2 * relations,)
+            or hops not in ([1], [2], [3])
+            or len(numbers) != 2
         ):
-            raise GoldeError("holds evidence of another graph")
-        walks = Walks(triples, entities, relations, hops)
-        return cls(walks, weights, scale=scale, joined=joined)
+            raise GoldeError("holds evidence that is damaged, or of another graph")
+        walks = Walks(triples, entities, relations, hops[0])
+        return cls(walks, weights, scale=numbers[0], joined=numbers[1])
 
 
 def _in_words(direction: int, relations: Sequence[str]) -> str:

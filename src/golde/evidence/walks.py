@@ -25,6 +25,16 @@ WALKS_AT_ONCE = 1 << 21
 _MOST_BODIES = 1 << 40
 
 
+def check_hops(hops: int, relations: int) -> None:
+    """Refuse walks whose bodies could not be numbered."""
+    base = 2 * relations + 1
+    if base**hops > _MOST_BODIES:
+        fewer = max(n for n in range(hops) if base**n <= _MOST_BODIES)
+        raise ConfigError(
+            f"evidence.hops is {hops}, too many for {relations} relations; take {fewer}"
+        )
+
+
 class Reached(NamedTuple):
     """Where walks from B queries lead: every query with every end and body once, in this order, (n,) each."""
 
@@ -46,13 +56,10 @@ class Walks:
     def __init__(self, triples: Tensor, entities: int, relations: int, hops: int) -> None:
         self.entities, self.relations, self.hops = entities, relations, hops
         self.base = 2 * relations + 1
-        if self.base**hops > _MOST_BODIES:
-            fewer = max(n for n in range(hops) if self.base**n <= _MOST_BODIES)
-            raise ConfigError(
-                f"evidence.hops is {hops}, too many for {relations} relations; take {fewer}"
-            )
-        triples = triples[triples[:, 0] != triples[:, 2]].cpu()
-        self.facts = triples  # (T, 3)
+        check_hops(hops, relations)
+        self.triples = triples.cpu()
+        triples = self.triples[self.triples[:, 0] != self.triples[:, 2]]
+        self.facts = triples  # (T, 3) those that are walked
         head, relation, tail = triples.unbind(1)
         start = torch.cat([head, tail])
         direction = torch.cat([relation, relation + relations])

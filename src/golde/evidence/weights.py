@@ -24,9 +24,9 @@ MOST_QUERIES = 200_000
 MOST_WALKS = 300_000_000
 """Walks that are taken for it, which bounds the time: where entities have many facts, fewer are asked."""
 LOOKED_AT = 0.1
-"""The share of these in which bodies are counted, before."""
-FEWEST_ENDS = 20
-"""Ends that a body leads to, over all queries of a direction; of one with fewer there is nothing to learn."""
+"""The share of these in which bodies are counted, before; each query at most once."""
+FEWEST_ENDS = 2
+"""Ends that a body leads to in these, over all queries of a direction; one with fewer has no weight."""
 
 _BATCH, _FEWEST_STEPS = 500, 300
 _RATE, _SHRINKING = 0.05, 1e-6
@@ -38,6 +38,7 @@ class Weights(NamedTuple):
     codes: Tensor
     weights: Tensor  # (n,)
     ends: Tensor  # (2R,) of any end that is reached
+    asked: Tensor  # () queries that this was learned from
 
 
 class _Queries(NamedTuple):
@@ -52,7 +53,7 @@ class _Queries(NamedTuple):
 def learn(walks: Walks, *, seed: int, progress: Progress = silent) -> Weights:
     """The weights of all bodies that lead to enough ends."""
     generator = torch.Generator().manual_seed(seed)
-    known = KnownFacts(walks.facts, walks.entities, walks.relations)
+    known = KnownFacts(walks.triples, walks.entities, walks.relations)
     asked, batch = _drawn(walks, generator)
     codes = _frequent(walks, known, asked)
     # The last 2R are the constants of directions.
@@ -69,7 +70,8 @@ def learn(walks: Walks, *, seed: int, progress: Progress = silent) -> Weights:
         optimiser.step()
         progress(step + 1, len(parts))
     weights, ends = parameters.detach().tensor_split([len(codes)])
-    return Weights(codes, weights.clone(), ends.clone())
+    distinct = torch.tensor(min(len(asked), 2 * len(walks.facts)))
+    return Weights(codes, weights.clone(), ends.clone(), distinct)
 
 
 def places(walks: Walks, codes: Tensor, direction: Tensor, body: Tensor) -> tuple[Tensor, Tensor]:
@@ -95,14 +97,17 @@ def _drawn(walks: Walks, generator: torch.Generator) -> tuple[Tensor, int]:
 
 
 def _frequent(walks: Walks, known: KnownFacts, asked: Tensor) -> Tensor:
-    """Codes of the bodies that lead to enough ends, as far as some of the queries tell."""
-    some = asked[: max(1, round(LOOKED_AT * len(asked)))]
+    """Codes of the bodies that lead to enough ends, as far as some of the queries tell.
+
+    Each of these is asked once, where others may be asked several times.
+    """
+    some = asked[: min(2 * len(walks.facts), max(1, round(LOOKED_AT * len(asked))))]
     codes = [torch.empty(0, dtype=torch.int64)]
     for part in some.split(_BATCH):
         for queries, reached in _asked(walks, known, part):
             codes.append(queries.direction[reached.query] * walks.base**walks.hops + reached.body)
     found, count = torch.unique(torch.cat(codes), return_counts=True)
-    frequent: Tensor = found[count >= FEWEST_ENDS * LOOKED_AT]
+    frequent: Tensor = found[count >= FEWEST_ENDS]
     return frequent
 
 

@@ -150,7 +150,7 @@ def _answers(
     relations = len(graph.relations)
     backward, relation = found.direction >= relations, found.direction % relations
     ways = {"forward": torch.ones_like(backward)}
-    if model.config.reciprocal:
+    if model.two_ways:
         ways = {"forward": ~backward, "backward": backward}
     claims = {}
     for way, at in ways.items():
@@ -194,7 +194,7 @@ def _scores(
     model: Model, graph: KnowledgeGraph, triples: Tensor, progress: Progress
 ) -> dict[str, Array]:
     """Scores of claims as answers to queries for tails and, where those are others, for heads."""
-    ways = ("forward", "backward") if model.config.reciprocal else ("forward",)
+    ways = ("forward", "backward") if model.two_ways else ("forward",)
     queries = torch.stack(both_sides(triples, len(graph.relations)))[:, : len(ways) * len(triples)]
     device, parts, done = model.device, [], 0
     for part in queries.split(_PAIRS_AT_ONCE, dim=1):

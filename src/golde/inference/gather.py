@@ -7,7 +7,7 @@ two numbers, chosen together by MRR on the validation facts. Each is 0 where not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -27,7 +27,7 @@ HOPS = 2
 RIVALS = 200
 """Best answers of the embedding that an answer is ranked among while the two numbers are chosen."""
 
-MOST_FACTS = 20_000
+MOST_JUDGED = 20_000
 """Validation facts that the two numbers are chosen on, drawn where there are more."""
 
 _STEPS = [2.0 ** (n / 2) for n in range(-12, 9)]
@@ -53,6 +53,7 @@ class Gathered(NamedTuple):
         return {
             "hops": evidence.walks.hops,
             "bodies": len(evidence.weights.codes),
+            "asked": int(evidence.weights.asked),
             "scale": evidence.scale,
             "joined": evidence.joined,
             "validation": {"before": self.before, "after": self.after, "facts": self.facts},
@@ -95,7 +96,7 @@ def gather(
     walks = Walks(graph.train, len(graph.entities), len(graph.relations), hops)
     evidence = Evidence(walks, learn(walks, seed=seed, progress=progress))
     draw = torch.Generator().manual_seed(seed)
-    facts = graph.valid[torch.randperm(len(graph.valid), generator=draw)[:MOST_FACTS]]
+    facts = graph.valid[torch.randperm(len(graph.valid), generator=draw)[:MOST_JUDGED]]
     contest = _contest(model, graph, evidence, facts)
     before = contest.mrr(0.0, 0.0)
     evidence.scale, evidence.joined, after = _best(contest, before, JOINED if joined else ())
@@ -103,7 +104,7 @@ def gather(
 
 
 def _best(
-    contest: _Contest, before: float, additions: Iterable[float]
+    contest: _Contest, before: float, additions: Sequence[float]
 ) -> tuple[float, float, float]:
     """The two numbers, one after the other until neither gains any more, and the MRR they reach."""
     scale, joined, best = 0.0, 0.0, before

@@ -53,7 +53,13 @@ class Run:
         self.folder = folder
         self.model = folder.load_model(device, evidence=evidence)
         self.config, self.graph = folder.config(), folder.graph()
+        self._is_stored = evidence or not folder.evidence_file.exists()
         self.calibration, self.notes = _calibration(folder, self.graph)
+        if self.config.evidence.hops and not folder.evidence_file.exists():
+            again = f"run 'golde evidence {folder.path}'"
+            self.notes += (
+                f"without the evidence that was configured: it was not gathered; {again}",
+            )
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder.path)!r}: {self.config.model.space} on {self.graph!r})"
@@ -91,6 +97,7 @@ class Run:
         Those under the self-filter get a key of their own, so that they never stand where those of
         the standard protocol are expected.
         """
+        self._refuse_unstored()
         machine = environment(self.model.device)
         self.folder.save_metrics(found.protocol.key, {**found.as_dict(), "environment": machine})
         self.store_ranks(found)
@@ -232,13 +239,22 @@ class Run:
             seed=self.config.training.seed,
             progress=progress,
         )
-        self.model.evidence = found.evidence
+        self.model.evidence = found.evidence if found.evidence.counts else None
+        self.calibration, self.notes, self._is_stored = None, (), store
         if store:
-            self.folder.save_evidence(found.evidence)
             self.folder.update_about(evidence=found.as_dict())
+            self.folder.save_evidence(found.evidence)
             refresh_card(self.folder)
-        self.calibration, self.notes = _calibration(self.folder, self.graph)
+            self.calibration, self.notes = _calibration(self.folder, self.graph)
         return found
+
+    def _refuse_unstored(self) -> None:
+        """Figures and probabilities belong to what the run folder holds."""
+        if not self._is_stored:
+            raise GoldeError(
+                f"{self.folder.path}: has other evidence than this run counts, so that what is found cannot "
+                "be kept there; gather it with store=True, or evaluate and calibrate with store=False"
+            )
 
     def calibrate(
         self,
@@ -274,6 +290,7 @@ class Run:
 
     def store_calibration(self, judged: Judged) -> None:
         """Keep the calibration, and how it was judged, in the run's ``calibration.json``."""
+        self._refuse_unstored()
         content = self.calibrated().as_dict() | {"judged": judged.as_dict()}
         self.folder.save_calibration(content)
         refresh_card(self.folder)

@@ -98,6 +98,11 @@ class Model(nn.Module, ABC):
         """Query b with candidate b alone, (B,), without biases."""
 
     @property
+    def two_ways(self) -> bool:
+        """Whether a fact has another score as the answer to a query for heads than to one for tails."""
+        return self.config.reciprocal or self.evidence is not None
+
+    @property
     def entities(self) -> int:
         return self.entity.shape[0]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from golde.errors import GoldeError
 from golde.report.benchmarks import IN_README, SECTIONS, section
 from golde.report.large_tables import write_large_tables_plot
-from golde.report.paper import Evidence
+from golde.report.paper import PaperTables
 from golde.report.plots import write_plots
 from golde.report.scaling_plot import write_scaling_plot
 from golde.report.step_plots import write_step_plots
@@ -67,11 +67,11 @@ def rendered(root: Path, results: Path) -> dict[Path, str]:
     return {
         readme: between(readme.read_text(encoding="utf-8"), content, readme),
         root / "docs" / "results.md": f"{RESULTS}{whole}\n",
-        root / "docs" / "paper.md": PAPER + _paper(Evidence(results, root / "configs")) + "\n",
+        root / "docs" / "paper.md": PAPER + _paper(PaperTables(results, root / "configs")) + "\n",
     }
 
 
-def _paper(evidence: Evidence) -> str:
+def _paper(evidence: PaperTables) -> str:
     """Each table, and each figure before the first of its tables."""
     parts, pictures = [], dict(FIGURES)
     for table in evidence.tables():
@@ -86,7 +86,7 @@ def write_pages(root: Path, results: Path) -> list[Path]:
     """Write every page and picture of a checkout; the paths that were written."""
     pages = rendered(root, results)
     assets = root / "docs" / "assets"
-    pictures = write_plots(Evidence(results, root / "configs"), assets)
+    pictures = write_plots(PaperTables(results, root / "configs"), assets)
     pictures += write_step_plots(results, assets)
     pictures += write_large_tables_plot(results, assets)
     pictures += write_scaling_plot(results, assets)

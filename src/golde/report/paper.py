@@ -33,7 +33,7 @@ from golde.report.tables import (
     published,
     shared,
 )
-from golde.words import duration, label
+from golde.words import duration, facts_in_a_row, label
 
 GRAPHS = {"wn18rr": "WN18RR", "fb15k-237": "FB15k-237", "yago3-10": "YAGO3-10"}
 """The sets of the paper; the configuration of each is called after it, with ``-k32`` at 32 numbers."""
@@ -64,7 +64,7 @@ def paper() -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-class Evidence:
+class PaperTables:
     """What was run, ready to be set beside what was published."""
 
     def __init__(self, results: Path, configs: Path) -> None:
@@ -118,16 +118,11 @@ class Evidence:
         records = [r for r in self.of(graph, config) if EMBEDDING in r["figures"]]
         if not records:
             return ""
-        found = records[0]["training"]["evidence"]
-        row = (
-            f"up to {found['hops']} training facts in a row"
-            if found["hops"] > 1
-            else "single training facts"
-        )
-        words = (
-            f" In ours evidence of {row} counts beside the embedding, which the last row has alone."
-        )
-        return words + joined_pairs(records)
+        found = [r["training"]["evidence"] for r in records]
+        what = f"evidence of {facts_in_a_row(found[0]['hops'])} counts"
+        if not any(one["scale"] for one in found):
+            what = "counts whether a training fact joins an answer to the query already"
+        return f" In ours {what} beside the embedding; the last row has that alone.{joined_pairs(records)}"
 
     def small(self) -> list[Table]:
         """Tables 5 and 11: 32 numbers an entity."""
@@ -160,7 +155,8 @@ class Evidence:
         others = [name for name in self.runs.get(graph, {}) if belongs(name) and name != headline]
         for config in [headline, *others]:
             records = self.of(graph, config)
-            alone = [EMBEDDING] if records and EMBEDDING in records[0]["figures"] else []
+            has_alone = records and all(EMBEDDING in record["figures"] for record in records)
+            alone = [EMBEDDING] if has_alone else []
             for protocol in [*PROTOCOLS, *alone]:
                 cells = [mean_or_not_run(values(records, name, protocol), name) for name in names]
                 rows.append([f"ours: {config}, {IN_WORDS[protocol]}", *cells, _count(records)])
@@ -200,7 +196,7 @@ class Evidence:
             ["relation", "facts", "RotH", "HousE", "GoldE", "ours"],
             rows,
             f"Ours under the standard protocol, means over {_seeds(records)}, on test."
-            f"{self._facts_in_a_row('wn18rr', 'wn18rr').partition(', which')[0]}"
+            f"{self._facts_in_a_row('wn18rr', 'wn18rr').partition('; the last')[0]}."
             if records
             else "",
         )

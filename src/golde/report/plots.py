@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from golde.report.drawing import BLUE, FAINT, ORANGE, bare, save, style
-from golde.report.paper import GRAPHS, Curve, Evidence, paper
+from golde.report.paper import GRAPHS, Curve, PaperTables, paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ COLOURS = {"E": "#8a6d3b", "P": BLUE, "Q": ORANGE}
 GEOMETRIES = {"E": "Euclidean", "P": "elliptic", "Q": "hyperbolic"}
 
 
-def write_plots(evidence: Evidence, folder: Path) -> list[Path]:
+def write_plots(evidence: PaperTables, folder: Path) -> list[Path]:
     """Draw both figures into a folder, each as PNG and SVG."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
@@ -27,7 +27,7 @@ def write_plots(evidence: Evidence, folder: Path) -> list[Path]:
     return written
 
 
-def figure3(evidence: Evidence) -> Figure:
+def figure3(evidence: PaperTables) -> Figure:
     """MRR by the dimension of equal spaces, one panel a graph."""
     published = paper()["figure3"]
     picture, panels = _panels(len(published))
@@ -41,7 +41,7 @@ def figure3(evidence: Evidence) -> Figure:
     return picture
 
 
-def figure4(evidence: Evidence) -> Figure:
+def figure4(evidence: PaperTables) -> Figure:
     """MRR by the numbers an entity has, on WN18RR."""
     published, ours = paper()["figure4"], evidence.size_curve()
     picture, (ax,) = _panels(1)

@@ -196,6 +196,7 @@ def _train(
         should_stop=should_stop,
     )
     add_evidence(folder, pick_device(device))
+    _refuse_other_evidence(folder)
     seconds = earlier + time.perf_counter() - began
     about = folder.about()
     return {
@@ -208,6 +209,17 @@ def _train(
         "validation": about["validation"],
         **({"evidence": about["evidence"]} if "evidence" in about else {}),
     }
+
+
+def _refuse_other_evidence(folder: RunFolder) -> None:
+    """Refuse a run whose evidence was replaced by hand."""
+    configured = folder.config().evidence.hops
+    there = folder.about()["evidence"]["hops"] if folder.evidence_file.exists() else 0
+    if there != configured:
+        raise RunError(
+            f"{folder.evidence_file}: is of {there} facts in a row, and the run is configured for "
+            f"{configured}; remove the file and reproduce again"
+        )
 
 
 def _logged_seconds(folder: RunFolder) -> float:

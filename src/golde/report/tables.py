@@ -76,11 +76,11 @@ def _with_spread(standard: dict[str, float], spread: dict[str, float] | None) ->
 
 
 READING = (
-    "Test, ranked once a seed: filtered, both sides, realistic rank on ties. MRR with its standard "
-    "deviation over seeds; *self-f.* is the MRR without the query's own entity among the candidates, the "
-    "other figures are under the standard protocol. *alone* is the MRR of the embedding alone, where "
-    "[evidence](evidence.md) counts beside it. Settings and parameters were chosen on validation. "
-    "Time is that of training, compilation and validation included."
+    "Test, ranked once a seed and protocol: filtered, both sides, realistic rank on ties. MRR with its "
+    "standard deviation over seeds; *self-f.* is the MRR without the query's own entity among the "
+    "candidates, the other figures are under the standard protocol. *alone* is the MRR of the embedding "
+    "alone, where [evidence](evidence.md) counts beside it. Settings and parameters were chosen on "
+    "validation. Time is that of training, compilation, validation and evidence included."
 )
 
 
@@ -102,19 +102,15 @@ def reproduced_section(results: Path) -> str:
 
 def joined_pairs(records: Iterable[Record]) -> str:
     """Beside which figures evidence has learned how facts were held out, in words; empty where it has not."""
-    found = [
-        record
-        for record in records
-        if record["training"].get("evidence", {}).get("joined")  # chosen on validation
-    ]
+    found = [r for r in records if r["training"].get("evidence", {}).get("joined", 0) < 0]
     if not found:
         return ""
     graphs = " and ".join(dict.fromkeys(record["graph"] for record in found))
     alone = all(not record["training"]["evidence"]["scale"] for record in found)
     return (
         f" On {graphs} {'all' if alone else 'much'} of what evidence adds is that answers which a training "
-        "fact joins to the query already are ranked low: the makers of the set held out no fact between "
-        "such a pair, and the validation facts tell."
+        "fact joins to the query already are ranked low, nearly as if they were left out: held-out facts "
+        "of the set are not between such pairs, as those of validation tell."
     )
 
 

@@ -286,7 +286,7 @@ class RunFolder:
         write_tensors(self.evidence_file, evidence.tensors(), {"model": self._file_digest(_MODEL)})
 
     def evidence(self) -> Evidence | None:
-        """The stored evidence, if there is any; that of another model is an error."""
+        """The stored evidence, if there is any that counts; that of another model is an error."""
         if not self.evidence_file.exists():
             return None
         fix = f"remove it, or gather it again with 'golde evidence {self.path}'"
@@ -296,12 +296,12 @@ class RunFolder:
                 f"{self.evidence_file}: was gathered for other parameters than the run has now; {fix}"
             )
         graph = self.graph()
+        sizes = len(graph.entities), len(graph.relations)
         try:
-            return Evidence.from_tensors(
-                tensors, graph.train, len(graph.entities), len(graph.relations)
-            )
+            found = Evidence.from_tensors(tensors, graph.train, *sizes)
         except GoldeError as error:
             raise RunError(f"{self.evidence_file}: {error}; {fix}") from None
+        return found if found.counts else None
 
     def drop_checkpoint(self) -> None:
         """Remove the checkpoint, also what is left of one that was being written."""

@@ -185,7 +185,7 @@ def _about(shelf: Shelf, name: str, folders: bool) -> bodies.RunInfo:
         ],
         components=component_names(model) if isinstance(model, GoldE) else [],
         parameters=sum(parameter.numel() for parameter in model.parameters()),
-        reciprocal=run.config.model.reciprocal,
+        reciprocal=model.two_ways,
         calibrated=run.calibration is not None,
         prior=None if run.calibration is None else run.calibration.prior,
         metrics={key: _figures(figures) for key, figures in shelf.figures(name).items()},

@@ -10,6 +10,7 @@ import torch
 from golde.config import Config
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError
+from golde.evidence.walks import check_hops
 from golde.geometry import Signature
 from golde.kernels import can_compile
 
@@ -36,7 +37,19 @@ def resolve(config: Config, graph: KnowledgeGraph) -> Config:
     The values were chosen on the validation splits of UMLS, CoDEx-S and the shipped graph, those of
     the baselines on the shipped graph alone.
     """
+    check_evidence(config, len(graph.valid), len(graph.relations))
     return resolve_sizes(config, len(graph.train), len(graph.entities))
+
+
+def check_evidence(config: Config, valid: int, relations: int) -> None:
+    """Refuse evidence that could not be gathered once training has ended."""
+    hops = config.evidence.hops
+    check_hops(hops, relations)
+    if hops and not valid:
+        raise ConfigError(
+            f"evidence.hops = {hops} needs validation facts to be weighed by, and there are none; hold some "
+            "out (of a single file, --valid SIZE), or leave it out"
+        )
 
 
 def resolve_sizes(config: Config, facts: int, entities: int) -> Config:
