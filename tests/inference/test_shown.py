@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -31,7 +30,7 @@ class Planted:
 
     def __init__(self, scores: Tensor, reciprocal: bool = False) -> None:
         self.scores = scores  # (2, E, E): direction, entity, answer
-        self.config = SimpleNamespace(reciprocal=reciprocal)
+        self.two_ways = reciprocal
 
     def scorer(self) -> Any:
         return lambda entity, direction, start, stop: self.scores[direction, entity, start:stop]
