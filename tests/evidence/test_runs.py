@@ -34,7 +34,8 @@ def test_a_run_gathers_what_its_configuration_asks_for(tmp_path: Path) -> None:
     found = golde.train(ring(), tmp_path / "run", config, device="cpu")
     assert found.model.evidence is not None
     assert found.model.evidence.walks.hops == 2
-    about = found.folder.about()["evidence"]
+    about = found.folder.gathered()
+    assert about is not None
     assert about["validation"]["after"] >= about["validation"]["before"]
     assert about["validation"]["facts"] == len(ring().valid)
     again = golde.load_run(tmp_path / "run", device="cpu")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import pytest
 import torch
@@ -89,3 +90,18 @@ def test_batches_are_all_queries_in_turn(monkeypatch: pytest.MonkeyPatch, at_onc
 def test_too_many_relations_for_so_many_hops_are_refused() -> None:
     with pytest.raises(ConfigError, match="too many for 100000 relations; take 2"):
         Walks(triples([(0, 0, 1)]), 2, 100_000, 3)
+
+
+def test_entities_of_too_many_walks_have_shorter_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others keep theirs."""
+    facts = triples([(0, 0, 1), (1, 0, 2), (1, 0, 3), (4, 0, 5), (5, 0, 6)])
+    monkeypatch.setattr(walks, "MOST_WALKS", 5)
+    found = Walks(facts, 7, 3, 2)  # of up to two facts 7 leave 1, counting those that would go back
+    assert found.reached(torch.tensor([1])).end.tolist() == [0, 2, 3]
+    assert found.reached(torch.tensor([4])).end.tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("hops", [4, -1, "2", 2.0])
+def test_other_lengths_are_refused(hops: Any) -> None:
+    with pytest.raises(ConfigError, match="it must be 1, 2 or 3"):
+        Walks(triples([(0, 0, 1)]), 2, 3, hops)

@@ -253,7 +253,7 @@ def _contributions(
     said = torch.zeros(1, len(answers), device=device)
     if model.evidence is not None:
         said = model.evidence.added_to(said, query, direction, answers)
-        geometries.append(_contribution("evidence", -said[0]))
+        geometries.append(_contribution("evidence", 0 - said[0]))
     if model.config.bias or (model.config.loop_bias and h == t):
         scores = (model.score(query, direction, answers) - said)[0]
         geometries.append(_contribution("biases", -scores - terms.sum(1)))

@@ -53,6 +53,8 @@ def evaluate(
     import golde
 
     opened = golde.load_run(run, device=device.value)
+    for message in opened.notes:
+        note(f"note: {message}")
     with bar("ranking") as progress:
         found = opened.evaluate(
             split.value,

@@ -57,7 +57,7 @@ def evidence(
         return
     say_points(
         [
-            *evidence_points({"evidence": found.as_dict()}),
+            *evidence_points(found.as_dict()),
             ("written", str(opened.folder.evidence_file)),
         ]
     )
@@ -68,9 +68,8 @@ def evidence(
     say_points([("next", shlex.join(["golde", "evaluate", str(run)]))])
 
 
-def evidence_points(about: Mapping[str, Any]) -> list[tuple[str, str]]:
+def evidence_points(found: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """What evidence was found to be worth, in words; nothing where there is none."""
-    found = about.get("evidence")
     if found is None:
         return []
     judged = found["validation"]

@@ -231,7 +231,7 @@ def outcome(folder: RunFolder) -> list[tuple[str, str]]:
     on = "" if facts <= limit else f" on {limit:,} of {facts:,} facts"
     scores = [check["mrr"] for check in about["validation"] if check["step"] == kept]
     points += [("validation", f"MRR {mrr:.3f}{on}") for mrr in scores]
-    return points + evidence_points(about)
+    return points + evidence_points(folder.gathered())
 
 
 def _next_command(folder: RunFolder) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -153,16 +154,36 @@ class Evidence:
         if missing:
             raise GoldeError(f"holds no evidence: {min(missing)} is missing")
         weights = Weights(*(tensors[name] for name in Weights._fields))
-        hops, numbers = tensors["hops"].flatten().tolist(), tensors["beside_the_score"].tolist()
-        if (
-            weights.codes.shape != weights.weights.shape
-            or weights.ends.shape != (2 * relations,)
-            or hops not in ([1], [2], [3])
-            or len(numbers) != 2
-        ):
+        hops, numbers = (tensors[name].flatten().tolist() for name in ("hops", "beside_the_score"))
+        if not (_are_whole(weights, relations) and hops in ([1], [2], [3]) and len(numbers) == 2):
             raise GoldeError("holds evidence that is damaged, or of another graph")
-        walks = Walks(triples, entities, relations, hops[0])
-        return cls(walks, weights, scale=numbers[0], joined=numbers[1])
+        evidence = cls(
+            Walks(triples, entities, relations, hops[0]),
+            weights,
+            scale=numbers[0],
+            joined=numbers[1],
+        )
+        codes, last = weights.codes, 2 * relations * evidence.walks.base ** hops[0]
+        in_order = bool((codes.diff() > 0).all()) and (
+            not len(codes) or 0 <= codes[0] <= codes[-1] < last
+        )
+        if not in_order or not all(map(math.isfinite, numbers)):
+            raise GoldeError("holds evidence that is damaged, or of another graph")
+        return evidence
+
+
+def _are_whole(weights: Weights, relations: int) -> bool:
+    """Whether weights that were read have the shapes and types of those that are written, and are finite."""
+    codes, each, ends, asked = weights
+    return (
+        codes.dtype == asked.dtype == torch.int64
+        and each.dtype == ends.dtype == torch.float32
+        and codes.dim() == 1
+        and codes.shape == each.shape
+        and ends.shape == (2 * relations,)
+        and asked.dim() == 0
+        and bool(each.isfinite().all() and ends.isfinite().all())
+    )
 
 
 def _in_words(direction: int, relations: Sequence[str]) -> str:

@@ -22,11 +22,16 @@ MOST_FACTS = (1 << 62, 1000, 300)
 WALKS_AT_ONCE = 1 << 21
 """Walks held at a time, with some 100 bytes for each; those of one query are never parted."""
 
+MOST_WALKS = 1 << 22
+"""Of one entity; where more of them leave it, they are shorter."""
+
 _MOST_BODIES = 1 << 40
 
 
 def check_hops(hops: int, relations: int) -> None:
-    """Refuse walks whose bodies could not be numbered."""
+    """Refuse walks of another length, and those whose bodies could not be numbered."""
+    if type(hops) is not int or not 0 <= hops <= len(MOST_FACTS):
+        raise ConfigError(f"evidence.hops is {hops!r}; it must be 1, 2 or 3, or 0 for no evidence")
     base = 2 * relations + 1
     if base**hops > _MOST_BODIES:
         fewer = max(n for n in range(hops) if base**n <= _MOST_BODIES)
@@ -70,15 +75,17 @@ class Walks:
         start = start[order]
         self._first = torch.searchsorted(start, torch.arange(entities + 1))
         self._facts_of = self._first.diff()
-        self._walks_from = self._count(start)
+        counts = torch.stack([self._count(start, n) for n in range(hops + 1)])  # (hops + 1, E)
+        self._hops_of = (counts <= MOST_WALKS).sum(0) - 1
+        self._walks_from = counts.gather(0, self._hops_of.unsqueeze(0))[0]
         weighed = self._walks_from.double() * self._facts_of
         self.a_query = int(weighed.sum() / max(1, len(start)))
         """How many walks the entity of a fact has on average."""
 
-    def _count(self, start: Tensor) -> Tensor:
-        """How many walks, of all lengths, leave each entity, (E,); some of them go back and are not taken."""
+    def _count(self, start: Tensor, hops: int) -> Tensor:
+        """How many walks of up to so many facts leave each entity, (E,), those counted that would go back."""
         onward = torch.zeros(self.entities, dtype=torch.int64)  # walks of the facts that are left
-        for most in reversed(MOST_FACTS[: self.hops]):
+        for most in reversed(MOST_FACTS[:hops]):
             leads = torch.zeros_like(onward).index_add_(0, start, 1 + onward[self._end])
             onward = leads * (self._facts_of <= most)
         return onward
@@ -100,9 +107,10 @@ class Walks:
         without = torch.full_like(query, -1) if without is None else without
         last = torch.full_like(query, -1)
         found = []
-        for most in MOST_FACTS[: self.hops]:
+        for hop, most in enumerate(MOST_FACTS[: self.hops]):
             first, number = self._first[place], self._facts_of[place]
-            walk, step = in_turn(first, first + number * (number <= most))
+            goes_on = (number <= most) & (self._hops_of[entity[query]] > hop)
+            walk, step = in_turn(first, first + number * goes_on)
             fact = self._fact[step]
             taken = (fact != without[query[walk]]) & (fact != last[walk])
             walk, step, last = walk[taken], step[taken], fact[taken]

@@ -229,21 +229,27 @@ class Run:
         that was there is replaced. From then on every score counts it; figures, and a calibration, have to
         be found anew. Kept in the run's ``evidence.safetensors`` unless told otherwise.
         """
+        if store:
+            with self.folder.changing_figures():  # refuse a folder that cannot be written, first
+                pass
+        settings, before = self.config.evidence, self.model.evidence
         self.model.evidence = None
-        settings = self.config.evidence
-        found = gather(
-            self.model,
-            self.graph,
-            hops or settings.hops or HOPS,
-            joined=settings.joined if joined is None else joined,
-            seed=self.config.training.seed,
-            progress=progress,
-        )
+        try:
+            found = gather(
+                self.model,
+                self.graph,
+                hops if hops is not None else settings.hops or HOPS,
+                joined=settings.joined if joined is None else joined,
+                seed=self.config.training.seed,
+                progress=progress,
+            )
+        except BaseException:
+            self.model.evidence = before
+            raise
         self.model.evidence = found.evidence if found.evidence.counts else None
         self.calibration, self.notes, self._is_stored = None, (), store
         if store:
-            self.folder.update_about(evidence=found.as_dict())
-            self.folder.save_evidence(found.evidence)
+            self.folder.save_evidence(found.evidence, found.as_dict())
             refresh_card(self.folder)
             self.calibration, self.notes = _calibration(self.folder, self.graph)
         return found
@@ -400,8 +406,15 @@ def add_evidence(
     folder: RunFolder, device: torch.device | str = "cpu", *, progress: Progress = silent
 ) -> None:
     """Gather the evidence that the configuration of a finished run asks for, unless it is there."""
-    if folder.config().evidence.hops and not folder.evidence_file.exists():
-        Run(folder, device).gather_evidence(progress=progress)
+    if not folder.config().evidence.hops:
+        return
+    there = folder.evidence_file.exists()
+    try:
+        folder.evidence()
+    except RunError:  # damaged, or of other parameters
+        there = False
+    if not there:
+        Run(folder, device, evidence=False).gather_evidence(progress=progress)
 
 
 def _calibration(

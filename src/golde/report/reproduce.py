@@ -207,14 +207,15 @@ def _train(
         "chosen_step": about["chosen_step"],
         "validation_facts": min(about["valid"], place.config.training.validate_limit),
         "validation": about["validation"],
-        **({"evidence": about["evidence"]} if "evidence" in about else {}),
+        **({} if (gathered := folder.gathered()) is None else {"evidence": gathered}),
     }
 
 
 def _refuse_other_evidence(folder: RunFolder) -> None:
     """Refuse a run whose evidence was replaced by hand."""
     configured = folder.config().evidence.hops
-    there = folder.about()["evidence"]["hops"] if folder.evidence_file.exists() else 0
+    gathered = folder.gathered()
+    there = 0 if gathered is None else gathered["hops"]
     if there != configured:
         raise RunError(
             f"{folder.evidence_file}: is of {there} facts in a row, and the run is configured for "

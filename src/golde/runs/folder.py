@@ -101,6 +101,14 @@ _PARTS: dict[str, dict[str, type]] = {
 }
 """What readers of run.json ask of its parts."""
 
+_GATHERED: dict[str, type] = {
+    **dict.fromkeys(("hops", "bodies", "asked"), int),
+    **dict.fromkeys(("scale", "joined"), float),
+    "validation": dict,
+}
+_JUDGED: dict[str, type] = {"before": float, "after": float, "facts": int}
+"""What readers of evidence ask about how it was gathered."""
+
 _ONCE_FINISHED = {"steps": int, "chosen_step": int, "seconds": float, "validation": list}
 
 
@@ -281,27 +289,47 @@ class RunFolder:
             model.evidence = self.evidence()
         return model
 
-    def save_evidence(self, evidence: Evidence) -> None:
-        """Store evidence that was gathered for the model that is here now."""
-        write_tensors(self.evidence_file, evidence.tensors(), {"model": self._file_digest(_MODEL)})
+    def save_evidence(self, evidence: Evidence, gathered: dict[str, Any]) -> None:
+        """Store evidence for the model that is here now, and how it was gathered."""
+        about = {"model": self._file_digest(_MODEL), "gathered": gathered}
+        write_tensors(self.evidence_file, evidence.tensors(), about)
 
     def evidence(self) -> Evidence | None:
         """The stored evidence, if there is any that counts; that of another model is an error."""
-        if not self.evidence_file.exists():
+        found = self._evidence()
+        if found is None:
             return None
-        fix = f"remove it, or gather it again with 'golde evidence {self.path}'"
-        tensors, about = read_tensors(self.evidence_file, fix=fix)
-        if about.get("model") != self._file_digest(_MODEL):
-            raise RunError(
-                f"{self.evidence_file}: was gathered for other parameters than the run has now; {fix}"
-            )
         graph = self.graph()
         sizes = len(graph.entities), len(graph.relations)
         try:
-            found = Evidence.from_tensors(tensors, graph.train, *sizes)
+            evidence = Evidence.from_tensors(found[0], graph.train, *sizes)
         except GoldeError as error:
-            raise RunError(f"{self.evidence_file}: {error}; {fix}") from None
-        return found if found.counts else None
+            raise RunError(f"{self.evidence_file}: {error}; {self._gather_again}") from None
+        return evidence if evidence.counts else None
+
+    def gathered(self) -> dict[str, Any] | None:
+        """How the stored evidence was gathered: see ``golde.inference.gather``."""
+        found = self._evidence()
+        return None if found is None else found[1]["gathered"]
+
+    def _evidence(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """What the file of evidence holds, checked but for the tensors."""
+        if not self.evidence_file.exists():
+            return None
+        tensors, about = read_tensors(self.evidence_file, fix=self._gather_again)
+        if about.get("model") != self._file_digest(_MODEL):
+            raise RunError(
+                f"{self.evidence_file}: was gathered for other parameters than the run has now; "
+                f"{self._gather_again}"
+            )
+        gathered: Any = about.get("gathered")
+        if not _has(gathered, _GATHERED) or not _has(gathered["validation"], _JUDGED):
+            raise RunError(f"{self.evidence_file}: its metadata is damaged; {self._gather_again}")
+        return tensors, about
+
+    @property
+    def _gather_again(self) -> str:
+        return f"remove it, or gather it again with 'golde evidence {self.path}'"
 
     def drop_checkpoint(self) -> None:
         """Remove the checkpoint, also what is left of one that was being written."""

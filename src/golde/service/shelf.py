@@ -33,6 +33,7 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 
 _MODEL_FILES = (
     "model.safetensors",
+    "evidence.safetensors",
     "run.json",
     "config.toml",
     "vocabulary.json",

@@ -96,7 +96,7 @@ def extend(
     if config.training.entity_table == "host":
         place = torch.device("cpu")  # where the table is: local steps are few
         model.to(place)
-    evidence = old.evidence()
+    evidence, gathered = old.evidence(), old.gathered()
     model.refuse_divergence()
     with new.alone():
         if new.exists() or new.occupied():
@@ -135,8 +135,10 @@ def extend(
         kept = {key: value for key, value in about.items() if key not in _OF_THE_GRAPH}
         kept["extensions"] = [*before, record]
         new.create(config, found.graph, kept, model)
-        if evidence is not None:
-            new.save_evidence(evidence)  # its weights; the facts are those of the new graph
+        if evidence is not None and gathered is not None:
+            new.save_evidence(
+                evidence, gathered
+            )  # its weights; the facts are those of the new graph
         write_card(new, new.about())
     return new
 
