@@ -20,7 +20,7 @@ import pytest
 from golde.data.loading import load_graph
 from golde.data.world import load_world
 from golde.report.pages import rendered
-from golde.report.paper import Evidence
+from golde.report.paper import PaperTables
 from golde.report.plots import write_plots
 from golde.report.scaling_plot import write_scaling_plot
 from golde.report.step_plots import write_step_plots
@@ -136,7 +136,7 @@ def test_figure_is_the_one_the_code_draws(tmp_path: Path) -> None:
 
 def test_plots_are_those_of_the_result_files(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    drawn = write_plots(Evidence(ROOT / "results", ROOT / "configs"), tmp_path)
+    drawn = write_plots(PaperTables(ROOT / "results", ROOT / "configs"), tmp_path)
     drawn += write_step_plots(ROOT / "results", tmp_path)
     drawn += write_scaling_plot(ROOT / "results", tmp_path)
     assert {"gpu_step.png", "gpu_growth.png"} <= {path.name for path in drawn}

@@ -48,6 +48,7 @@ from golde.runs.atomic import (
     write_text,
 )
 from golde.runs.lock import locked, waited_for
+from golde.runs.stored_evidence import StoredEvidence
 
 FORMAT_VERSION = 1
 
@@ -100,14 +101,6 @@ _PARTS: dict[str, dict[str, type]] = {
     },
 }
 """What readers of run.json ask of its parts."""
-
-_GATHERED: dict[str, type] = {
-    **dict.fromkeys(("hops", "bodies", "asked"), int),
-    **dict.fromkeys(("scale", "joined"), float),
-    "validation": dict,
-}
-_JUDGED: dict[str, type] = {"before": float, "after": float, "facts": int}
-"""What readers of evidence ask about how it was gathered."""
 
 _ONCE_FINISHED = {"steps": int, "chosen_step": int, "seconds": float, "validation": list}
 
@@ -291,45 +284,25 @@ class RunFolder:
 
     def save_evidence(self, evidence: Evidence, gathered: dict[str, Any]) -> None:
         """Store evidence for the model that is here now, and how it was gathered."""
-        about = {"model": self._file_digest(_MODEL), "gathered": gathered}
-        write_tensors(self.evidence_file, evidence.tensors(), about)
+        model = self._file_digest(_MODEL)
+        StoredEvidence(self.evidence_file, evidence.tensors(), gathered).write(model=model)
 
     def evidence(self) -> Evidence | None:
         """The stored evidence, if there is any that counts; that of another model is an error."""
-        found = self._evidence()
-        if found is None:
+        if (found := self._stored_evidence()) is None:
             return None
-        graph = self.graph()
-        sizes = len(graph.entities), len(graph.relations)
-        try:
-            evidence = Evidence.from_tensors(found[0], graph.train, *sizes)
-        except GoldeError as error:
-            raise RunError(f"{self.evidence_file}: {error}; {self._gather_again}") from None
+        evidence = found.over(self.graph())
         return evidence if evidence.counts else None
 
     def gathered(self) -> dict[str, Any] | None:
         """How the stored evidence was gathered: see ``golde.inference.gather``."""
-        found = self._evidence()
-        return None if found is None else found[1]["gathered"]
+        found = self._stored_evidence()
+        return None if found is None else found.gathered
 
-    def _evidence(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """What the file of evidence holds, checked but for the tensors."""
+    def _stored_evidence(self) -> StoredEvidence | None:
         if not self.evidence_file.exists():
             return None
-        tensors, about = read_tensors(self.evidence_file, fix=self._gather_again)
-        if about.get("model") != self._file_digest(_MODEL):
-            raise RunError(
-                f"{self.evidence_file}: was gathered for other parameters than the run has now; "
-                f"{self._gather_again}"
-            )
-        gathered: Any = about.get("gathered")
-        if not _has(gathered, _GATHERED) or not _has(gathered["validation"], _JUDGED):
-            raise RunError(f"{self.evidence_file}: its metadata is damaged; {self._gather_again}")
-        return tensors, about
-
-    @property
-    def _gather_again(self) -> str:
-        return f"remove it, or gather it again with 'golde evidence {self.path}'"
+        return StoredEvidence.read(self.evidence_file, model=self._file_digest(_MODEL))
 
     def drop_checkpoint(self) -> None:
         """Remove the checkpoint, also what is left of one that was being written."""
