@@ -36,7 +36,7 @@ class StoredEvidence(NamedTuple):
             raise RunError(
                 f"{path}: was gathered for other parameters than the run has now; {_fix(path)}"
             )
-        gathered = about.get("gathered")
+        gathered: Any = about.get("gathered")
         if not _has(gathered, _GATHERED) or not _has(gathered["validation"], _JUDGED):
             raise RunError(f"{path}: its metadata is damaged; {_fix(path)}")
         return cls(path, tensors, gathered)
