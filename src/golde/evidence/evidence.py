@@ -35,7 +35,10 @@ class Heavy(NamedTuple):
 
 
 class Evidence:
-    """Weights of walks, and how much they weigh beside the score of the embedding."""
+    """Weights of walks, and how much they weigh beside the score of the embedding.
+
+    All of it is on the device of the facts that are walked, as are the queries that it is asked about.
+    """
 
     def __init__(
         self, walks: Walks, weights: Weights, *, scale: float = 1.0, joined: float = 0.0
@@ -51,7 +54,7 @@ class Evidence:
         return self.scale != 0 or self.joined != 0
 
     def found(self, entity: Tensor, direction: Tensor) -> Found:
-        """What walks say of the answers to queries (B,) on the CPU."""
+        """What walks say of the answers to queries (B,)."""
         codes, weights, ends, _ = self.weights
         parts = []
         for some in self.walks.batches(entity):
@@ -59,13 +62,14 @@ class Evidence:
             asked = direction[some]
             query, answer, pair = reached.pairs(self.walks.entities)
             place, weighed = places(self.walks, codes, asked[reached.query], reached.body)
-            worth = ends[asked[query]].index_add(0, pair[weighed], weights[place[weighed]])
-            joined = torch.zeros(len(query), dtype=torch.bool)
+            worth = ends[asked[query]].double()  # so that the order of a sum does not show
+            worth.index_add_(0, pair[weighed], weights[place[weighed]].double())
+            joined = torch.zeros_like(query, dtype=torch.bool)
             joined[pair[self._joins(reached.body, asked[reached.query])]] = True
-            parts.append((query + some.start, answer, worth, joined))
+            parts.append((query + some.start, answer, worth.float(), joined))
         if not parts:
             empty = entity.new_empty(0)
-            return Found(empty, empty, torch.empty(0), empty.bool())
+            return Found(empty, empty, empty.float(), empty.bool())
         return Found(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def _joins(self, body: Tensor, direction: Tensor) -> Tensor:
@@ -80,29 +84,29 @@ class Evidence:
         self, scores: Tensor, entity: Tensor, direction: Tensor, candidates: Tensor | range
     ) -> Tensor:
         """Scores (B, N) of candidates, ids or a range of them, with what walks add to them."""
-        found = self._kept(entity.cpu(), direction.cpu())
+        found = self._kept(entity, direction)
         if isinstance(candidates, range):
             column = found.answer - candidates.start
             which = ((column >= 0) & (column < len(candidates))).nonzero()[:, 0]
             column = column[which]
         else:
-            ids, order = candidates.cpu().sort()
+            ids, order = candidates.sort()
             which, place = in_turn(
                 torch.searchsorted(ids, found.answer),
                 torch.searchsorted(ids, found.answer, right=True),
             )
             column = order[place]
         more = self.weighed(found)[which].to(scores)
-        at = found.query[which].to(scores.device), column.to(scores.device)
-        return scores.index_put(at, more, accumulate=True)  # no place comes twice
+        return scores.index_put((found.query[which], column), more, accumulate=True)  # none twice
 
     def of_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
         """What is added to one answer of each query, (B,); of several about one entity it walks once."""
-        asked, which = torch.unique(entity.cpu(), return_inverse=True)
-        wanted, pair_of = torch.sort(which * self.walks.entities + answer.cpu())
-        directions = direction.cpu()[pair_of]
-        worth, joined = torch.zeros(len(wanted)), torch.zeros(len(wanted), dtype=torch.bool)
-        reached_at_all = torch.zeros(len(wanted), dtype=torch.bool)
+        asked, which = torch.unique(entity, return_inverse=True)
+        wanted, pair_of = torch.sort(which * self.walks.entities + answer)
+        directions = direction[pair_of]
+        worth = torch.zeros_like(wanted, dtype=torch.float64)
+        joined = torch.zeros_like(wanted, dtype=torch.bool)
+        reached_at_all = torch.zeros_like(joined)
         for some in self.walks.batches(asked):
             query, end, body = self.walks.reached(asked[some])
             code = (query + some.start) * self.walks.entities + end
@@ -113,11 +117,11 @@ class Evidence:
             reached_at_all[pair] = True
             joined[pair[self._joins(body, directions[pair])]] = True
             place, weighed = places(self.walks, self.weights.codes, directions[pair], body)
-            worth.index_add_(0, pair[weighed], self.weights.weights[place[weighed]])
+            worth.index_add_(0, pair[weighed], self.weights.weights[place[weighed]].double())
         worth += self.weights.ends[directions] * reached_at_all
-        added = torch.empty_like(worth)
-        added[pair_of] = self.scale * worth + self.joined * joined
-        return added.to(answer.device)
+        added = torch.empty(len(wanted), device=wanted.device)
+        added[pair_of] = self.scale * worth.float() + self.joined * joined
+        return added
 
     def _kept(self, entity: Tensor, direction: Tensor) -> Found:
         """``found``, kept while the queries are the same, as their candidates come in blocks."""
@@ -143,7 +147,8 @@ class Evidence:
         """All but the facts, to be stored."""
         numbers = torch.tensor([self.scale, self.joined], dtype=torch.float64)
         hops = torch.tensor([self.walks.hops])
-        return {**self.weights._asdict(), "beside_the_score": numbers, "hops": hops}
+        weights = {name: tensor.cpu() for name, tensor in self.weights._asdict().items()}
+        return {**weights, "beside_the_score": numbers, "hops": hops}
 
     @classmethod
     def from_tensors(
@@ -153,7 +158,7 @@ class Evidence:
         missing = {*Weights._fields, "hops", "beside_the_score"} - tensors.keys()
         if missing:
             raise GoldeError(f"holds no evidence: {min(missing)} is missing")
-        weights = Weights(*(tensors[name] for name in Weights._fields))
+        weights = Weights(*(tensors[name].to(triples.device) for name in Weights._fields))
         hops, numbers = (tensors[name].flatten().tolist() for name in ("hops", "beside_the_score"))
         if not (_are_whole(weights, relations) and hops in ([1], [2], [3]) and len(numbers) == 2):
             raise GoldeError("holds evidence that is damaged, or of another graph")

@@ -56,14 +56,14 @@ class Reached(NamedTuple):
 
 
 class Walks:
-    """The training facts of a graph, to be walked both ways."""
+    """The training facts of a graph, to be walked both ways on the device that they are on."""
 
     def __init__(self, triples: Tensor, entities: int, relations: int, hops: int) -> None:
         self.entities, self.relations, self.hops = entities, relations, hops
         self.base = 2 * relations + 1
         check_hops(hops, relations)
-        self.triples = triples.cpu()
-        triples = self.triples[self.triples[:, 0] != self.triples[:, 2]]
+        self.triples = triples
+        triples = triples[triples[:, 0] != triples[:, 2]]
         self.facts = triples  # (T, 3) those that are walked
         head, relation, tail = triples.unbind(1)
         start = torch.cat([head, tail])
@@ -73,7 +73,7 @@ class Walks:
         self._direction = direction[order]
         self._fact = order % max(1, len(triples))
         start = start[order]
-        self._first = torch.searchsorted(start, torch.arange(entities + 1))
+        self._first = torch.searchsorted(start, torch.arange(entities + 1, device=start.device))
         self._facts_of = self._first.diff()
         counts = torch.stack([self._count(start, n) for n in range(hops + 1)])  # (hops + 1, E)
         self._hops_of = (counts <= MOST_WALKS).sum(0) - 1
@@ -82,9 +82,14 @@ class Walks:
         self.a_query = int(weighed.sum() / max(1, len(start)))
         """How many walks the entity of a fact has on average."""
 
+    @property
+    def device(self) -> torch.device:
+        """Where the facts are, and all that is asked of them."""
+        return self.triples.device
+
     def _count(self, start: Tensor, hops: int) -> Tensor:
         """How many walks of up to so many facts leave each entity, (E,), those counted that would go back."""
-        onward = torch.zeros(self.entities, dtype=torch.int64)  # walks of the facts that are left
+        onward = torch.zeros_like(self._facts_of)  # walks of the facts that are left
         for most in reversed(MOST_FACTS[:hops]):
             leads = torch.zeros_like(onward).index_add_(0, start, 1 + onward[self._end])
             onward = leads * (self._facts_of <= most)
@@ -92,7 +97,7 @@ class Walks:
 
     def batches(self, entity: Tensor) -> Iterator[slice]:
         """Queries about these entities in a row, as many at a time as memory has room for."""
-        room = self._walks_from[entity].cumsum(0)
+        room = self._walks_from[entity].cumsum(0).cpu()
         begin = 0
         while begin < len(entity):
             before = int(room[begin - 1]) if begin else 0
@@ -102,7 +107,7 @@ class Walks:
 
     def reached(self, entity: Tensor, without: Tensor | None = None) -> Reached:
         """Where walks from entities (B,) lead, each without taking one fact (B,), −1 for none."""
-        query = torch.arange(len(entity))
+        query = torch.arange(len(entity), device=self.device)
         place, body = entity, torch.zeros_like(query)
         without = torch.full_like(query, -1) if without is None else without
         last = torch.full_like(query, -1)

@@ -57,7 +57,9 @@ def learn(walks: Walks, *, seed: int, progress: Progress = silent) -> Weights:
     asked, batch = _drawn(walks, generator)
     codes = _frequent(walks, known, asked)
     # The last 2R are the constants of directions.
-    parameters = torch.zeros(len(codes) + 2 * walks.relations, requires_grad=True)
+    parameters = torch.zeros(
+        len(codes) + 2 * walks.relations, device=walks.device, requires_grad=True
+    )
     optimiser = torch.optim.Adam([parameters], lr=_RATE)
     parts = asked.split(batch)
     for step, part in enumerate(parts):
@@ -93,7 +95,7 @@ def _drawn(walks: Walks, generator: torch.Generator) -> tuple[Tensor, int]:
         torch.randperm(total, generator=generator) for _ in range(-(-number // max(1, total)))
     ]
     asked = torch.cat([torch.empty(0, dtype=torch.int64), *passes])[:number]
-    return asked, max(1, min(_BATCH, number // _FEWEST_STEPS))
+    return asked.to(walks.device), max(1, min(_BATCH, number // _FEWEST_STEPS))
 
 
 def _frequent(walks: Walks, known: KnownFacts, asked: Tensor) -> Tensor:
@@ -102,7 +104,7 @@ def _frequent(walks: Walks, known: KnownFacts, asked: Tensor) -> Tensor:
     Each of these is asked once, where others may be asked several times.
     """
     some = asked[: min(2 * len(walks.facts), max(1, round(LOOKED_AT * len(asked))))]
-    codes = [torch.empty(0, dtype=torch.int64)]
+    codes = [torch.empty(0, dtype=torch.int64, device=walks.device)]
     for part in some.split(_BATCH):
         for queries, reached in _asked(walks, known, part):
             codes.append(queries.direction[reached.query] * walks.base**walks.hops + reached.body)
@@ -140,7 +142,7 @@ def _cross_entropy(
     place, weighed = places(walks, codes, queries.direction[reached.query], reached.body)
     scores = parameters[len(codes) + queries.direction[query]]
     scores = scores.index_add(0, pair[weighed], parameters[place[weighed]])
-    zeros = torch.zeros(len(queries.entity))
+    zeros = torch.zeros(len(queries.entity), device=walks.device)
     highest = zeros.scatter_reduce(0, query, scores.detach(), "amax")  # at least that of none
     total = (-highest).exp().index_add(0, query, (scores - highest[query]).exp())
     right = end == queries.answer[query]

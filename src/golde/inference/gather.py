@@ -93,7 +93,7 @@ def gather(
             f"{graph.name}: has no validation facts to weigh evidence by; train on a graph that has some"
         )
     model.refuse_divergence()
-    walks = Walks(graph.train, len(graph.entities), len(graph.relations), hops)
+    walks = Walks(graph.train.to(model.device), len(graph.entities), len(graph.relations), hops)
     evidence = Evidence(walks, learn(walks, seed=seed, progress=progress))
     draw = torch.Generator().manual_seed(seed)
     facts = graph.valid[torch.randperm(len(graph.valid), generator=draw)[:MOST_JUDGED]]
@@ -127,12 +127,14 @@ def _contest(model: Model, graph: KnowledgeGraph, evidence: Evidence, facts: Ten
     predictor = Predictor(model, graph, top=RIVALS, known="drop")
     parts = []
     for some in torch.arange(len(entity)).split(predictor.rows_at_once(len(entity))):
-        asked = entity[some], direction[some]
-        scores, rivals = predictor.best(*asked)
-        own = answer[some].unsqueeze(1)
-        score = model.score_pairs(*(column.to(model.device) for column in (*asked, own[:, 0])))
-        worth, joined = _said(evidence, *asked, torch.cat([own, rivals], 1))
-        parts.append((score.cpu(), worth[:, 0], joined[:, 0], scores, worth[:, 1:], joined[:, 1:]))
+        scores, rivals = predictor.best(entity[some], direction[some])
+        asked = entity[some].to(model.device), direction[some].to(model.device)
+        own = answer[some].to(model.device)
+        score = model.score_pairs(*asked, own)
+        answers = torch.cat([own.unsqueeze(1), rivals.to(own)], 1)
+        worth, joined = _said(evidence, *asked, answers)
+        part = score, worth[:, 0], joined[:, 0], scores, worth[:, 1:], joined[:, 1:]
+        parts.append([column.cpu() for column in part])
     return _Contest(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
@@ -142,9 +144,12 @@ def _said(
     """What walks say of some answers (B, K) of each query: their worth, and whether a fact joins the two."""
     found = evidence.found(entity, direction)
     code = found.query * evidence.walks.entities + found.answer  # ascending
-    wanted = torch.arange(len(entity)).unsqueeze(1) * evidence.walks.entities + answers
+    query = torch.arange(len(entity), device=entity.device).unsqueeze(1)
+    wanted = query * evidence.walks.entities + answers
     if not len(code):
-        return torch.zeros(wanted.shape), torch.zeros(wanted.shape, dtype=torch.bool)
+        return torch.zeros_like(wanted, dtype=torch.float32), torch.zeros_like(
+            wanted, dtype=torch.bool
+        )
     place = torch.searchsorted(code, wanted).clamp(max=len(code) - 1)
     there = code[place] == wanted
     return found.worth[place] * there, found.joined[place] & there

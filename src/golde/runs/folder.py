@@ -279,7 +279,7 @@ class RunFolder:
         host = config.training.entity_table == "host"
         model = place(model, torch.device(device), precision, host=host).eval()
         if evidence:
-            model.evidence = self.evidence()
+            model.evidence = self.evidence(model.device)
         return model
 
     def save_evidence(self, evidence: Evidence, gathered: dict[str, Any]) -> None:
@@ -287,11 +287,11 @@ class RunFolder:
         model = self._file_digest(_MODEL)
         StoredEvidence(self.evidence_file, evidence.tensors(), gathered).write(model=model)
 
-    def evidence(self) -> Evidence | None:
+    def evidence(self, device: torch.device | str = "cpu") -> Evidence | None:
         """The stored evidence, if there is any that counts; that of another model is an error."""
         if (found := self._stored_evidence()) is None:
             return None
-        evidence = found.over(self.graph())
+        evidence = found.over(self.graph(), device)
         return evidence if evidence.counts else None
 
     def gathered(self) -> dict[str, Any] | None:

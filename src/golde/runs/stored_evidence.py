@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import torch
 from torch import Tensor
 
 from golde.data.graph import KnowledgeGraph
@@ -45,11 +46,11 @@ class StoredEvidence(NamedTuple):
         """For the model with this digest."""
         write_tensors(self.path, self.tensors, {"model": model, "gathered": self.gathered})
 
-    def over(self, graph: KnowledgeGraph) -> Evidence:
-        """The evidence, with walks over the training facts of a graph."""
+    def over(self, graph: KnowledgeGraph, device: torch.device | str) -> Evidence:
+        """The evidence on a device, with walks over the training facts of a graph."""
         sizes = len(graph.entities), len(graph.relations)
         try:
-            return Evidence.from_tensors(self.tensors, graph.train, *sizes)
+            return Evidence.from_tensors(self.tensors, graph.train.to(device), *sizes)
         except GoldeError as error:
             raise RunError(f"{self.path}: {error}; {_fix(self.path)}") from None
 
