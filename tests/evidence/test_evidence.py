@@ -207,19 +207,60 @@ def test_float64_and_both_ways(reciprocal: bool) -> None:
 
 
 def test_cross_entropy_is_that_of_a_softmax_over_ends_and_none_of_them() -> None:
-    triples = torch.tensor([(0, 0, 1), (0, 1, 2), (3, 1, 1), (0, 0, 3)])
-    walks = Walks(triples, 4, 2, 1)
-    codes = torch.tensor([0 * 5 + 1, 0 * 5 + 2, 1 * 5 + 1])
-    parameters = torch.tensor([0.3, -0.7, 0.9, 0.1, 0.2, 0.0, 0.0])  # three bodies, four directions
-    asked = torch.tensor([0, 0]), torch.tensor([0, 1]), torch.tensor([2, 1]), torch.tensor([-1, -1])
-    queries = weights._Queries(*asked)
-    found = weights._cross_entropy(walks, codes, parameters, queries, walks.reached(asked[0]))
-    # Direction 0: ends 1 and 3 by body 1 (.3), end 2 by body 2 (−.7); all with the constant .1.
-    first = torch.tensor([0.4, 0.4, -0.6, 0.0])
-    # Direction 1: ends 1 and 3 by body 1 (.9), end 2 by one that has no weight; constant .2.
-    second = torch.tensor([1.1, 1.1, 0.2, 0.0])
-    expected = first.logsumexp(0) - first[2] + second.logsumexp(0) - second[0]
-    torch.testing.assert_close(found, expected)
+    """Of one query two ends, the second of which stands for four; of another its answer alone."""
+    sample = weights.Sample(
+        query=torch.tensor([0, 0, 2]),
+        right=torch.tensor([True, False, True]),
+        stands_for=torch.tensor([0.0, 4.0, 0.0]).clamp(min=1).log(),
+        end=torch.tensor([0, 0, 1, 2]),
+        code=torch.tensor([0, 1, 1, 0]),
+        strength=torch.tensor([2.0, 1.0, 3.0, 1.0]),
+    )
+    direction = torch.tensor([1, 0, 0])  # the second query reaches nothing
+    found = weights.cross_entropy(
+        sample, direction, torch.tensor([0.3, -0.7]), torch.tensor([0.1, 0.2])
+    )
+    answer, other, alone = 0.2 + 2 * 0.3 - 0.7, 0.2 - 3 * 0.7, 0.1 + 0.3
+    first = torch.tensor([answer, other, other, other, other, 0.0]).logsumexp(0) - answer
+    third = torch.tensor([alone, 0.0]).logsumexp(0) - alone
+    torch.testing.assert_close(found, first + third)
+
+
+def test_few_ends_that_are_kept_stand_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cross-entropy of a sample is on average nearly that of all ends."""
+    graph = families()
+    walks = Walks(graph.train, len(graph.entities), len(graph.relations), 3)
+    known = weights.KnownFacts(walks.triples, walks.entities, walks.relations)
+    ((queries, reached),) = weights._asked(walks, known, torch.arange(100))
+    draw = torch.Generator().manual_seed(0)
+
+    def loss(most: int) -> float:
+        sample = weights._kept(walks, queries, reached, most, 0, draw)
+        whole, codes = weights._numbered([sample], walks.device)
+        flat = torch.full((len(codes),), 0.1)
+        return float(weights.cross_entropy(whole, queries.direction, flat, torch.zeros(6))) / 100
+
+    every = loss(1 << 20)
+    assert loss(1 << 20) == every
+    some = [loss(20) for _ in range(20)]
+    assert max(some) > min(some)
+    assert sum(some) / 20 == pytest.approx(every, abs=0.15)
+
+
+def test_what_joins_a_pair_has_no_say_where_such_facts_are_never_missing() -> None:
+    """Friends, and their friends, are liked; those one only met, and their friends, are not."""
+    facts = [(f"a{i}", r, f"b{i}") for i in range(40) for r in ("knows", "likes")]
+    facts += [(f"{who}{i}", "knows", f"{whom}{i}") for i in range(40) for who, whom in ("bc", "de")]
+    facts += [
+        (f"a{i}", r, f"{whom}{i}") for i in range(40) for r, whom in (("likes", "c"), ("met", "d"))
+    ]
+    graph = KnowledgeGraph.from_triples(facts, name="friends")
+    walks = Walks(graph.train, len(graph.entities), len(graph.relations), 2)
+    plain, unjoined = (Evidence(walks, learn(walks, seed=0, unjoined=u)) for u in (False, True))
+    assert weight(plain, graph, "likes", "knows") > 0.5
+    with pytest.raises(IndexError):
+        weight(unjoined, graph, "likes", "knows")
+    assert weight(unjoined, graph, "likes", "knows", "knows") > 0.5
 
 
 def test_a_known_loop_is_no_wrong_end() -> None:

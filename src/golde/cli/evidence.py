@@ -77,6 +77,6 @@ def evidence_points(found: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     return [
         ("evidence", f"of {facts_in_a_row(found['hops'])}"),
         ("", f"{found['bodies']:,} kinds of walks weighed on {found['asked']:,} questions"),
-        ("", f"counts {found['scale']:.3g} times{joined}"),
+        ("", f"counts {found['scale']:.3g} times, any walk {found['lift']:+.3g}{joined}"),
         ("", f"MRR {judged['before']:.3f} → {judged['after']:.3f} on {judged['facts']:,} of valid"),
     ]

@@ -63,7 +63,8 @@ class Evidence:
             query, answer, pair = reached.pairs(self.walks.entities)
             place, weighed = places(self.walks, codes, asked[reached.query], reached.body)
             worth = ends[asked[query]].double()  # so that the order of a sum does not show
-            worth.index_add_(0, pair[weighed], weights[place[weighed]].double())
+            each = weights[place[weighed]].double() * reached.strength[weighed]
+            worth.index_add_(0, pair[weighed], each)
             joined = torch.zeros_like(query, dtype=torch.bool)
             joined[pair[self._joins(reached.body, asked[reached.query])]] = True
             parts.append((query + some.start, answer, worth.float(), joined))
@@ -108,7 +109,7 @@ class Evidence:
         joined = torch.zeros_like(wanted, dtype=torch.bool)
         reached_at_all = torch.zeros_like(joined)
         for some in self.walks.batches(asked):
-            query, end, body = self.walks.reached(asked[some])
+            query, end, body, strength = self.walks.reached(asked[some])
             code = (query + some.start) * self.walks.entities + end
             row, pair = in_turn(
                 torch.searchsorted(wanted, code), torch.searchsorted(wanted, code, right=True)
@@ -117,7 +118,8 @@ class Evidence:
             reached_at_all[pair] = True
             joined[pair[self._joins(body, directions[pair])]] = True
             place, weighed = places(self.walks, self.weights.codes, directions[pair], body)
-            worth.index_add_(0, pair[weighed], self.weights.weights[place[weighed]].double())
+            each = self.weights.weights[place[weighed]].double() * strength[row][weighed]
+            worth.index_add_(0, pair[weighed], each)
         worth += self.weights.ends[directions] * reached_at_all
         added = torch.empty(len(wanted), device=wanted.device)
         added[pair_of] = self.scale * worth.float() + self.joined * joined

@@ -1,8 +1,10 @@
 """Walks along training facts: where a few facts in a row lead from an entity, and by which relations.
 
 The directions that a walk takes, one after another, are its *body*. A walk never takes the same fact twice
-in a row, and facts from an entity to itself are left out. An entity with very many facts says little about
-those it joins, so walks end there: see ``MOST_FACTS``.
+in a row, and facts from an entity to itself are left out. An entity with many facts says little about those
+it joins: a walk counts 1 / log(1 + facts) for every entity that it passes, as in the index of Adamic and
+Adar, and where there are very many facts it ends (``MOST_FACTS``). The *strength* of a body between two
+entities is 1 + log(1 + what its walks count).
 """
 
 from __future__ import annotations
@@ -46,6 +48,11 @@ class Reached(NamedTuple):
     query: Tensor
     end: Tensor
     body: Tensor  # digits of base 2R + 1, one more than each direction
+    strength: Tensor  # float32
+
+    def only(self, which: Tensor) -> Reached:
+        """The rows of a mask (n,)."""
+        return Reached(*(column[which] for column in self))
 
     def pairs(self, entities: int) -> tuple[Tensor, Tensor, Tensor]:
         """Every query with every end once, (p,) each, and which of them each row is about, (n,)."""
@@ -109,6 +116,9 @@ class Walks:
         """Where walks from entities (B,) lead, each without taking one fact (B,), −1 for none."""
         query = torch.arange(len(entity), device=self.device)
         place, body = entity, torch.zeros_like(query)
+        counts = torch.ones_like(
+            query, dtype=torch.float64
+        )  # so that the order of a sum does not show
         without = torch.full_like(query, -1) if without is None else without
         last = torch.full_like(query, -1)
         found = []
@@ -119,14 +129,18 @@ class Walks:
             fact = self._fact[step]
             taken = (fact != without[query[walk]]) & (fact != last[walk])
             walk, step, last = walk[taken], step[taken], fact[taken]
-            query, place = query[walk], self._end[step]
+            if hop:
+                counts = counts / number.log1p()  # of the entity that it passes
+            query, place, counts = query[walk], self._end[step], counts[walk]
             body = body[walk] * self.base + self._direction[step] + 1
-            found.append((query, place, body))
-        query, place, body = (torch.cat(column) for column in zip(*found, strict=True))
+            found.append((query, place, body, counts))
+        query, place, body, counts = (torch.cat(column) for column in zip(*found, strict=True))
         pair, row = torch.unique(query * self.entities + place, return_inverse=True)
-        code = torch.unique(row * self.base**self.hops + body)
+        code, row = torch.unique(row * self.base**self.hops + body, return_inverse=True)
+        counts = torch.zeros_like(code, dtype=torch.float64).index_add_(0, row, counts)
         row, body = code // self.base**self.hops, code % self.base**self.hops
-        return Reached(pair[row] // self.entities, pair[row] % self.entities, body)
+        strength = 1 + counts.log1p().float()
+        return Reached(pair[row] // self.entities, pair[row] % self.entities, body, strength)
 
     def directions(self, body: int) -> list[int]:
         """The directions of a body, in the order they are walked."""

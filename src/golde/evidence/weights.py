@@ -1,15 +1,19 @@
 """What each body of a walk is worth, learned from the training facts alone.
 
-Every training fact is asked in both directions, as if it were missing: walks do not take it. Its answer then
-competes with all other ends of walks from the entity asked about, except those that are known answers too,
-and with *none of them*, whose score is 0. The score of an end is the sum of the weights of the bodies that
-lead there and a constant of the direction; weights minimise the cross-entropy of the answer. The embedding
-has no part in it: it knows the training facts by heart, so that beside it no walk would seem to be worth
-anything.
+Every training fact is asked in both directions, as if it were missing: walks do not take it. Its answer
+then competes with all other ends of walks from the entity asked about, except those that are known answers
+too, and with *none of them*, whose score is 0. The score of an end is a constant of the direction and the
+sum, over the bodies that lead there, of the weight of the body times its strength. Weights minimise the
+cross-entropy of the answer and, so that few questions do not settle much, their own squares. The embedding
+has no part in it: it knows the training facts by heart, so that beside it no walk would seem worth anything.
+
+Walking takes most of the time, so it is done once: of the wrong ends of each question a few are drawn and
+kept, each standing for as many as it was drawn from, and the minimum is found on these.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -20,16 +24,16 @@ from golde.evidence.walks import Reached, Walks
 from golde.progress import Progress, silent
 
 MOST_QUERIES = 200_000
-"""Queries that are learned from, drawn where there are more; each is asked once, unless that is few steps."""
+"""Queries that are learned from, drawn where there are more."""
 MOST_WALKS = 300_000_000
 """Walks that are taken for it, which bounds the time: where entities have many facts, fewer are asked."""
-LOOKED_AT = 0.1
-"""The share of these in which bodies are counted, before; each query at most once."""
-FEWEST_ENDS = 2
-"""Ends that a body leads to in these, over all queries of a direction; one with fewer has no weight."""
+MOST_KEPT = 1 << 23
+"""Bodies between an entity and an end that are kept, over all queries, which bounds the memory."""
+SPREAD = 1.0
+"""How far weights are expected to lie from 0, and constants of directions from each other."""
 
-_BATCH, _FEWEST_STEPS = 500, 300
-_RATE, _SHRINKING = 0.05, 1e-6
+_AT_ONCE = 500
+_ROUNDS, _ITERATIONS, _HISTORY = 6, 10, 10
 
 
 class Weights(NamedTuple):
@@ -50,30 +54,51 @@ class _Queries(NamedTuple):
     fact: Tensor
 
 
-def learn(walks: Walks, *, seed: int, progress: Progress = silent) -> Weights:
-    """The weights of all bodies that lead to enough ends."""
+class Sample(NamedTuple):
+    """Ends of Q queries, (p,) each, and the bodies that lead there, (n,) each."""
+
+    query: Tensor
+    right: Tensor
+    """Whether it is the answer."""
+    stands_for: Tensor
+    """How many ends of its query this one was drawn from, as a logarithm."""
+    end: Tensor
+    """Which of the ends a body leads to."""
+    code: Tensor
+    strength: Tensor
+
+
+def learn(
+    walks: Walks, *, seed: int, unjoined: bool = False, progress: Progress = silent
+) -> Weights:
+    """The weights of all bodies that lead to ends that are kept.
+
+    With ``unjoined``, as if no fact was ever missing between two entities that another one joins: such facts
+    are not asked, and such ends do not compete.
+    """
     generator = torch.Generator().manual_seed(seed)
     known = KnownFacts(walks.triples, walks.entities, walks.relations)
-    asked, batch = _drawn(walks, generator)
-    codes = _frequent(walks, known, asked)
-    # The last 2R are the constants of directions.
-    parameters = torch.zeros(
-        len(codes) + 2 * walks.relations, device=walks.device, requires_grad=True
-    )
-    optimiser = torch.optim.Adam([parameters], lr=_RATE)
-    parts = asked.split(batch)
-    for step, part in enumerate(parts):
-        optimiser.param_groups[0]["lr"] = _RATE * (1 - step / len(parts))
-        optimiser.zero_grad()
+    asked = _drawn(walks, generator, unjoined)
+    most = MOST_KEPT // max(1, len(asked))
+    parts = asked.split(_AT_ONCE)
+    samples, directions, before = [], [torch.empty_like(asked[:0])], 0
+    for number, part in enumerate(parts):
         for queries, reached in _asked(walks, known, part):
-            loss = _cross_entropy(walks, codes, parameters, queries, reached) / len(part)
-            loss.backward()
-        (_SHRINKING * parameters.square().sum()).backward()
-        optimiser.step()
-        progress(step + 1, len(parts))
-    weights, ends = parameters.detach().tensor_split([len(codes)])
-    distinct = torch.tensor(min(len(asked), 2 * len(walks.facts)))
-    return Weights(codes, weights.clone(), ends.clone(), distinct)
+            if unjoined:
+                reached = _without_joined(walks, reached)
+            samples.append(_kept(walks, queries, reached, most, before, generator))
+            directions.append(queries.direction)
+            before += len(queries.entity)
+        progress(number + 1, len(parts) + _ROUNDS)
+    whole, codes = _numbered(samples, walks.device)
+    weights, ends = _fitted(
+        whole,
+        torch.cat(directions),
+        len(codes),
+        2 * walks.relations,
+        lambda done: progress(len(parts) + done, len(parts) + _ROUNDS),
+    )
+    return Weights(codes, weights, ends, torch.tensor(len(asked)))
 
 
 def places(walks: Walks, codes: Tensor, direction: Tensor, body: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,34 +108,21 @@ def places(walks: Walks, codes: Tensor, direction: Tensor, body: Tensor) -> tupl
     return place, codes[place] == code if len(codes) else torch.zeros_like(code, dtype=torch.bool)
 
 
-def _drawn(walks: Walks, generator: torch.Generator) -> tuple[Tensor, int]:
-    """Numbers of queries in the order they are asked, and how many to ask at a time.
+def _drawn(walks: Walks, generator: torch.Generator, unjoined: bool) -> Tensor:
+    """Numbers of the queries that are asked.
 
     Number i below T asks for the tail of fact i, number T + i for its head.
     """
-    total = 2 * len(walks.facts)
-    wanted = max(min(total, MOST_QUERIES), _FEWEST_STEPS * _BATCH)
-    number = min(wanted, MOST_WALKS // max(1, walks.a_query)) if total else 0
-    passes = [
-        torch.randperm(total, generator=generator) for _ in range(-(-number // max(1, total)))
-    ]
-    asked = torch.cat([torch.empty(0, dtype=torch.int64), *passes])[:number]
-    return asked.to(walks.device), max(1, min(_BATCH, number // _FEWEST_STEPS))
-
-
-def _frequent(walks: Walks, known: KnownFacts, asked: Tensor) -> Tensor:
-    """Codes of the bodies that lead to enough ends, as far as some of the queries tell.
-
-    Each of these is asked once, where others may be asked several times.
-    """
-    some = asked[: min(2 * len(walks.facts), max(1, round(LOOKED_AT * len(asked))))]
-    codes = [torch.empty(0, dtype=torch.int64, device=walks.device)]
-    for part in some.split(_BATCH):
-        for queries, reached in _asked(walks, known, part):
-            codes.append(queries.direction[reached.query] * walks.base**walks.hops + reached.body)
-    found, count = torch.unique(torch.cat(codes), return_counts=True)
-    frequent: Tensor = found[count >= FEWEST_ENDS]
-    return frequent
+    facts = len(walks.facts)
+    allowed = torch.arange(2 * facts)
+    if unjoined:
+        head, _, tail = walks.facts.cpu().unbind(1)
+        pair = torch.minimum(head, tail) * walks.entities + torch.maximum(head, tail)
+        _, row, count = torch.unique(pair, return_inverse=True, return_counts=True)
+        allowed = allowed[(count[row] == 1).repeat(2)]
+    number = min(MOST_QUERIES, MOST_WALKS // max(1, walks.a_query))
+    order = torch.randperm(len(allowed), generator=generator)[:number]
+    return allowed[order].to(walks.device)
 
 
 def _asked(walks: Walks, known: KnownFacts, which: Tensor) -> list[tuple[_Queries, Reached]]:
@@ -127,24 +139,96 @@ def _asked(walks: Walks, known: KnownFacts, which: Tensor) -> list[tuple[_Querie
     for some in walks.batches(queries.entity):
         one = _Queries(*(column[some] for column in queries))
         reached = walks.reached(one.entity, one.fact)
-        query, end, _ = reached
+        query, end, *_ = reached
         other = known.contains(one.entity[query], one.direction[query], end)
-        kept = ~other | (end == one.answer[query])
-        found.append((one, Reached(*(column[kept] for column in reached))))
+        found.append((one, reached.only(~other | (end == one.answer[query]))))
     return found
 
 
-def _cross_entropy(
-    walks: Walks, codes: Tensor, parameters: Tensor, queries: _Queries, reached: Reached
-) -> Tensor:
-    """Of each query's answer against the other ends and none of them, summed."""
+def _without_joined(walks: Walks, reached: Reached) -> Reached:
+    """Only the ends that no single fact leads to."""
+    *_, pair = reached.pairs(walks.entities)
+    joined = torch.zeros_like(pair, dtype=torch.bool)
+    joined[pair[reached.body < walks.base]] = True
+    return reached.only(~joined[pair])
+
+
+def _kept(
+    walks: Walks,
+    queries: _Queries,
+    reached: Reached,
+    most: int,
+    before: int,
+    generator: torch.Generator,
+) -> Sample:
+    """The answer of each query, and of the other ends so many that about ``most`` bodies are kept."""
     query, end, pair = reached.pairs(walks.entities)
-    place, weighed = places(walks, codes, queries.direction[reached.query], reached.body)
-    scores = parameters[len(codes) + queries.direction[query]]
-    scores = scores.index_add(0, pair[weighed], parameters[place[weighed]])
-    zeros = torch.zeros(len(queries.entity), device=walks.device)
-    highest = zeros.scatter_reduce(0, query, scores.detach(), "amax")  # at least that of none
-    total = (-highest).exp().index_add(0, query, (scores - highest[query]).exp())
+    bodies = torch.bincount(reached.query, minlength=len(queries.entity))
+    share = (most / bodies.clamp(min=1)).clamp(max=1)
     right = end == queries.answer[query]
-    answered = zeros.index_add(0, query[right], scores[right])
-    return (total.log() + highest - answered).sum()
+    draw = torch.rand(len(query), generator=generator).to(share)
+    kept = right | (draw < share[query])
+    row, number = kept[pair], kept.cumsum(0) - 1
+    directions = queries.direction[reached.query[row]]
+    return Sample(
+        query[kept] + before,
+        right[kept],
+        torch.where(right, 0, -share[query].log())[kept],
+        number[pair[row]],
+        directions * walks.base**walks.hops + reached.body[row],
+        reached.strength[row],
+    )
+
+
+def _numbered(samples: list[Sample], device: torch.device) -> tuple[Sample, Tensor]:
+    """All of them as one, with numbers for codes, and the codes."""
+    none = torch.empty(0, dtype=torch.int64, device=device)
+    empty = Sample(none, none.bool(), none.float(), none, none, none.float())
+    ends = 0
+    moved = [empty]
+    for sample in samples:
+        moved.append(sample._replace(end=sample.end + ends))
+        ends += len(sample.query)
+    whole = Sample(*(torch.cat(column) for column in zip(*moved, strict=True)))
+    codes, number = torch.unique(whole.code, return_inverse=True)
+    return whole._replace(code=number), codes
+
+
+def _fitted(
+    sample: Sample, direction: Tensor, codes: int, directions: int, progress: Callable[[int], None]
+) -> tuple[Tensor, Tensor]:
+    """Weights (codes,) and constants (directions,) of least loss, by L-BFGS."""
+    # Those of bodies, how far each direction is from what all have in common, and that.
+    parameters = torch.zeros(codes + directions + 1, device=direction.device, requires_grad=True)
+    optimiser = torch.optim.LBFGS(
+        [parameters],
+        max_iter=_ITERATIONS,
+        history_size=_HISTORY,
+        line_search_fn="strong_wolfe",
+    )
+
+    def loss() -> Tensor:
+        optimiser.zero_grad()
+        weights, apart, common = parameters.split([codes, directions, 1])
+        found = cross_entropy(sample, direction, weights, common + apart)
+        found = found + parameters[:-1].square().sum() / (2 * SPREAD**2)
+        found = found / max(1, len(direction))
+        found.backward()
+        return found
+
+    for done in range(_ROUNDS):
+        optimiser.step(loss)
+        progress(done + 1)
+    weights, apart, common = parameters.detach().split([codes, directions, 1])
+    return weights.clone(), common + apart
+
+
+def cross_entropy(sample: Sample, direction: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
+    """Of each query's answer against the other ends and none of them, summed; queries (Q,) by direction."""
+    bodies = weights.index_select(0, sample.code) * sample.strength
+    scores = ends.index_select(0, direction[sample.query]).index_add(0, sample.end, bodies)
+    stand = scores + sample.stands_for
+    none = torch.zeros(len(direction), device=direction.device)
+    highest = none.scatter_reduce(0, sample.query, stand.detach(), "amax")  # at least that of none
+    total = (-highest).exp().index_add(0, sample.query, (stand - highest[sample.query]).exp())
+    return (total.log() + highest).sum() - scores[sample.right].sum()

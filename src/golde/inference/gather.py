@@ -1,13 +1,16 @@
 """Gathering evidence for a trained model: weights from the training facts, their say from validation.
 
-What walks are worth is learned without the embedding (``golde.evidence.weights``). How much that counts
-beside the embedding's score, and if wished what is added where some fact joins the two entities already, are
-two numbers, chosen together by MRR on the validation facts. Each is 0 where nothing is gained.
+What walks are worth is learned without the embedding (``golde.evidence.weights``). How it counts beside the
+embedding's score is a few numbers, chosen together by MRR on the validation facts: what the worth of an
+answer is multiplied by, how far an answer that walks lead to at all is *lifted* above those that none leads
+to, and if wished what is added where some fact joins the two entities already. All are 0 where nothing is
+gained.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +20,7 @@ from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
 from golde.evaluation.ranking import both_sides
 from golde.evidence import Evidence, Walks, learn
-from golde.inference.predict import Predictor
+from golde.inference.search import block_shape
 from golde.models import Model
 from golde.progress import Progress, silent
 
@@ -25,23 +28,33 @@ HOPS = 2
 """Facts in a row that are weighed where no number is given."""
 
 RIVALS = 200
-"""Best answers of the embedding that an answer is ranked among while the two numbers are chosen."""
+"""Best answers of the embedding, and best ends of walks, that an answer is ranked among for this choice."""
 
-MOST_JUDGED = 20_000
-"""Validation facts that the two numbers are chosen on, drawn where there are more."""
+MOST_JUDGED = 5_000
+"""Validation facts that it is made on, drawn where there are more."""
 
 _STEPS = [2.0 ** (n / 2) for n in range(-12, 9)]
-SCALES = (0.0, *_STEPS)
-JOINED = (0.0, *_STEPS, *(-step for step in _STEPS))
-"""What the two numbers are chosen from."""
+SCALES = _STEPS
+LIFTS = [float(n) for n in range(0, 19, 2)]
+JOINED = [0.0, *_STEPS, *(-step for step in _STEPS)]
+"""What the numbers are chosen from."""
+
+
+class Beside(NamedTuple):
+    """How what walks say counts beside the score of the embedding."""
+
+    scale: float = 0.0
+    lift: float = 0.0
+    joined: float = 0.0
 
 
 class Gathered(NamedTuple):
     """How evidence was chosen."""
 
     evidence: Evidence
+    chosen: Beside
     before: float
-    """Validation MRR of the embedding among its own best answers,"""
+    """Validation MRR of the embedding among its own best answers and the best ends of walks,"""
     after: float
     """and with evidence."""
     facts: int
@@ -54,27 +67,25 @@ class Gathered(NamedTuple):
             "hops": evidence.walks.hops,
             "bodies": len(evidence.weights.codes),
             "asked": int(evidence.weights.asked),
-            "scale": evidence.scale,
-            "joined": evidence.joined,
+            **self.chosen._asdict(),
             "validation": {"before": self.before, "after": self.after, "facts": self.facts},
         }
 
 
 class _Contest(NamedTuple):
-    """Answers of n queries and their rivals: scores of the embedding and what walks say of both."""
+    """Answers of n queries and their rivals: scores of the embedding and what walks say of each."""
 
-    score: Tensor  # (n,)
+    score: Tensor  # (n, 1 + K), the answer first; −∞ where there is no rival
     worth: Tensor
+    reached: Tensor
     joined: Tensor
-    rival_score: Tensor  # (n, K)
-    rival_worth: Tensor
-    rival_joined: Tensor
 
-    def mrr(self, scale: float, joined: float) -> float:
+    def mrr(self, beside: Beside) -> float:
         """Of the answers among their rivals; a tie counts half."""
-        own = self.score + scale * self.worth + joined * self.joined
-        rivals = self.rival_score + scale * self.rival_worth + joined * self.rival_joined
-        above = (rivals > own[:, None]).sum(1) + (rivals == own[:, None]).sum(1) / 2
+        said = beside.scale * (self.worth + beside.lift * self.reached)
+        scores = self.score + said + beside.joined * self.joined
+        own, rivals = scores[:, :1], scores[:, 1:]
+        above = (rivals > own).sum(1) + (rivals == own).sum(1) / 2
         return float((1 / (1 + above.double())).mean())
 
 
@@ -94,62 +105,67 @@ def gather(
         )
     model.refuse_divergence()
     walks = Walks(graph.train.to(model.device), len(graph.entities), len(graph.relations), hops)
-    evidence = Evidence(walks, learn(walks, seed=seed, progress=progress))
+    weights = learn(walks, seed=seed, unjoined=joined, progress=progress)
     draw = torch.Generator().manual_seed(seed)
     facts = graph.valid[torch.randperm(len(graph.valid), generator=draw)[:MOST_JUDGED]]
-    contest = _contest(model, graph, evidence, facts)
-    before = contest.mrr(0.0, 0.0)
-    evidence.scale, evidence.joined, after = _best(contest, before, JOINED if joined else ())
-    return Gathered(evidence, before, after, len(facts))
+    contest = _contest(model, graph, Evidence(walks, weights), facts)
+    before = contest.mrr(Beside())
+    chosen, after = _best(contest, before, JOINED if joined else ())
+    lifted = weights._replace(ends=weights.ends + chosen.lift)
+    evidence = Evidence(walks, lifted, scale=chosen.scale, joined=chosen.joined)
+    return Gathered(evidence, chosen, before, after, len(facts))
 
 
-def _best(
-    contest: _Contest, before: float, additions: Sequence[float]
-) -> tuple[float, float, float]:
-    """The two numbers, one after the other until neither gains any more, and the MRR they reach."""
-    scale, joined, best = 0.0, 0.0, before
+def _best(contest: _Contest, before: float, additions: Sequence[float]) -> tuple[Beside, float]:
+    """The numbers, by turns until nothing is gained any more, and the MRR they reach."""
+    chosen, best = Beside(), before
     while True:
         reached = best
-        for one in SCALES:
-            if (mrr := contest.mrr(one, joined)) > best:
-                scale, best = one, mrr
-        for one in additions:
-            if (mrr := contest.mrr(scale, one)) > best:
-                joined, best = one, mrr
+        turns = [chosen._replace(joined=one) for one in additions]
+        turns += [Beside(*two, chosen.joined) for two in product(SCALES, LIFTS)]
+        for one in turns:
+            if (mrr := contest.mrr(one)) > best:
+                chosen, best = one, mrr
         if best == reached:
-            return scale, joined, best
+            return chosen, best
 
 
 @torch.no_grad()
 def _contest(model: Model, graph: KnowledgeGraph, evidence: Evidence, facts: Tensor) -> _Contest:
     """The answers of both sides of facts, each among the best others that are not known."""
-    entity, direction, answer = both_sides(facts, len(graph.relations))
-    predictor = Predictor(model, graph, top=RIVALS, known="drop")
+    E, known, score = len(graph.entities), graph.known().to(model.device), model.scorer()
+    queries = [column.to(model.device) for column in both_sides(facts, len(graph.relations))]
     parts = []
-    for some in torch.arange(len(entity)).split(predictor.rows_at_once(len(entity))):
-        scores, rivals = predictor.best(entity[some], direction[some])
-        asked = entity[some].to(model.device), direction[some].to(model.device)
-        own = answer[some].to(model.device)
-        score = model.score_pairs(*asked, own)
-        answers = torch.cat([own.unsqueeze(1), rivals.to(own)], 1)
-        worth, joined = _said(evidence, *asked, answers)
-        part = score, worth[:, 0], joined[:, 0], scores, worth[:, 1:], joined[:, 1:]
+    for some in range(0, len(facts) * 2, rows := block_shape(len(facts) * 2, E)[0]):
+        entity, direction, answer = (column[some : some + rows] for column in queries)
+        asked, own = (entity, direction), answer.unsqueeze(1)
+        scores = score(*asked, 0, E)
+        worth, reached, joined = _said(evidence, *asked)
+        answers = scores.gather(1, own)
+        scores[known.answers(*asked)] = -torch.inf
+        rivals = scores.topk(min(RIVALS, E)).indices
+        ends = torch.where(reached & ~scores.isinf(), worth, -torch.inf)
+        ends.scatter_(1, rivals, -torch.inf)  # those are there already
+        best, further = ends.topk(min(RIVALS, E))
+        more = scores.gather(1, further).masked_fill(best.isinf(), -torch.inf)
+        who = torch.cat([own, rivals, further], 1)
+        part = (
+            torch.cat([answers, scores.gather(1, rivals), more], 1),
+            *(said.gather(1, who) for said in (worth, reached, joined)),
+        )
         parts.append([column.cpu() for column in part])
     return _Contest(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
-def _said(
-    evidence: Evidence, entity: Tensor, direction: Tensor, answers: Tensor
-) -> tuple[Tensor, Tensor]:
-    """What walks say of some answers (B, K) of each query: their worth, and whether a fact joins the two."""
+def _said(evidence: Evidence, entity: Tensor, direction: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What walks say of all answers (B, E): their worth, whether any leads there, whether a fact does."""
     found = evidence.found(entity, direction)
-    code = found.query * evidence.walks.entities + found.answer  # ascending
-    query = torch.arange(len(entity), device=entity.device).unsqueeze(1)
-    wanted = query * evidence.walks.entities + answers
-    if not len(code):
-        return torch.zeros_like(wanted, dtype=torch.float32), torch.zeros_like(
-            wanted, dtype=torch.bool
-        )
-    place = torch.searchsorted(code, wanted).clamp(max=len(code) - 1)
-    there = code[place] == wanted
-    return found.worth[place] * there, found.joined[place] & there
+    at = found.query, found.answer
+    worth = torch.zeros(len(entity), evidence.walks.entities, device=entity.device)
+    reached, joined = (torch.zeros_like(worth, dtype=torch.bool) for _ in range(2))
+    true = torch.ones_like(found.joined)
+    return (
+        worth.index_put_(at, found.worth),
+        reached.index_put_(at, true),
+        joined.index_put_(at, found.joined),
+    )

@@ -15,7 +15,7 @@ from golde.runs.atomic import read_tensors, write_tensors
 
 _GATHERED: dict[str, type] = {
     **dict.fromkeys(("hops", "bodies", "asked"), int),
-    **dict.fromkeys(("scale", "joined"), float),
+    **dict.fromkeys(("scale", "lift", "joined"), float),
     "validation": dict,
 }
 _JUDGED: dict[str, type] = {"before": float, "after": float, "facts": int}
