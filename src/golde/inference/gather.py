@@ -117,15 +117,22 @@ def gather(
 
 
 def _best(contest: _Contest, before: float, additions: Sequence[float]) -> tuple[Beside, float]:
-    """The numbers, by turns until nothing is gained any more, and the MRR they reach."""
+    """The numbers, by turns until nothing is gained any more, and the MRR they reach.
+
+    Of choices that are equally good, as where there are few facts, the one in the middle.
+    """
     chosen, best = Beside(), before
     while True:
         reached = best
-        turns = [chosen._replace(joined=one) for one in additions]
-        turns += [Beside(*two, chosen.joined) for two in product(SCALES, LIFTS)]
-        for one in turns:
-            if (mrr := contest.mrr(one)) > best:
-                chosen, best = one, mrr
+        for turn in (
+            [chosen._replace(joined=one) for one in additions],
+            [Beside(*two, chosen.joined) for two in product(SCALES, LIFTS)],
+        ):
+            found = [contest.mrr(one) for one in turn]
+            if found and max(found) > best:
+                best = max(found)
+                equal = [one for one, mrr in zip(turn, found, strict=True) if mrr == best]
+                chosen = equal[len(equal) // 2]
         if best == reached:
             return chosen, best
 
