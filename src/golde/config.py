@@ -185,8 +185,13 @@ class EvidenceConfig(_Section):
     hops: int = Field(
         default=0,
         ge=0,
-        le=3,
+        le=4,
         description="Facts in a row that are weighed, once training has ended; 0: none.",
+    )
+    walks: int = Field(
+        default=300_000_000,
+        ge=1,
+        description="Walks that are taken to learn what they are worth, which bounds the time of it.",
     )
     joined: bool = Field(
         default=False,

@@ -30,7 +30,7 @@ def families() -> KnowledgeGraph:
 
 def evidence(graph: KnowledgeGraph, hops: int = 2) -> Evidence:
     walks = Walks(graph.train, len(graph.entities), len(graph.relations), hops)
-    return Evidence(walks, learn(walks, seed=0))
+    return Evidence(walks, learn(walks, seed=0, most_walks=10**7))
 
 
 def weight(found: Evidence, graph: KnowledgeGraph, asked: str, *body: str) -> float:
@@ -118,7 +118,7 @@ def test_validation_says_how_much_evidence_counts() -> None:
     """A model that knows nothing gains all that walks know."""
     graph = families()
     model = build(ModelConfig(signature="P3x2 Q4x2"), len(graph.entities), len(graph.relations))
-    found = gather(model, graph, 2, joined=False, seed=0)
+    found = gather(model, graph, 2, joined=False, most_walks=10**7, seed=0)
     assert found.before < 0.2
     assert found.after > 0.4
     assert found.evidence.scale > 0
@@ -129,7 +129,7 @@ def test_a_graph_without_validation_facts_is_refused() -> None:
     graph = KnowledgeGraph.from_triples([("a", "r", "b")], name="one")
     model = build(ModelConfig(signature="E2"), 2, 1)
     with pytest.raises(GoldeError, match="one: has no validation facts to weigh evidence by"):
-        gather(model, graph, 2, joined=False, seed=0)
+        gather(model, graph, 2, joined=False, most_walks=10**7, seed=0)
 
 
 @pytest.mark.parametrize("change", ["codes", "ends", "hops"])
@@ -162,7 +162,7 @@ def test_evidence_counts_nothing_where_it_only_misleads() -> None:
         for name, parameter in model.named_parameters():
             if name != "entity":
                 parameter.fill_(1.0)
-    found = gather(model, graph, 1, joined=False, seed=0)
+    found = gather(model, graph, 1, joined=False, most_walks=10**7, seed=0)
     assert found.before == pytest.approx(2 / 3)  # each asked about scores like its answer
     assert found.evidence.scale == 0
     assert found.after == found.before
@@ -180,9 +180,9 @@ def test_validation_tells_that_joined_pairs_are_not_held_out() -> None:
             parameter.zero_()
         for i in range(30):  # in a row, under maps that leave all where it is
             model.entity[graph.entities.id(f"a{i}"), 0] = float(i)
-    plain = gather(model, graph, 1, joined=False, seed=0)
+    plain = gather(model, graph, 1, joined=False, most_walks=10**7, seed=0)
     assert plain.evidence.joined == 0
-    joined = gather(model, graph, 1, joined=True, seed=0)
+    joined = gather(model, graph, 1, joined=True, most_walks=10**7, seed=0)
     assert joined.evidence.joined < 0
     assert joined.after > plain.after
 
@@ -256,7 +256,9 @@ def test_what_joins_a_pair_has_no_say_where_such_facts_are_never_missing() -> No
     ]
     graph = KnowledgeGraph.from_triples(facts, name="friends")
     walks = Walks(graph.train, len(graph.entities), len(graph.relations), 2)
-    plain, unjoined = (Evidence(walks, learn(walks, seed=0, unjoined=u)) for u in (False, True))
+    plain, unjoined = (
+        Evidence(walks, learn(walks, seed=0, most_walks=10**7, unjoined=u)) for u in (False, True)
+    )
     assert weight(plain, graph, "likes", "knows") > 0.5
     with pytest.raises(IndexError):
         weight(unjoined, graph, "likes", "knows")

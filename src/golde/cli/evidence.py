@@ -21,7 +21,7 @@ def evidence(
     run: options.Run,
     hops: Annotated[
         int | None,
-        typer.Option(min=1, max=3, help="Facts in a row; unset: as the run was configured, or 2."),
+        typer.Option(min=1, max=4, help="Facts in a row; unset: as the run was configured, or 2."),
     ] = None,
     joined: Annotated[
         bool | None,
@@ -29,6 +29,10 @@ def evidence(
             "--joined/--not-joined",
             help="Choose too what is added where a fact joins the two already; unset: as configured.",
         ),
+    ] = None,
+    walks: Annotated[
+        int | None,
+        typer.Option(min=1, help="Walks to learn from, for more time; unset: as configured."),
     ] = None,
     show: Annotated[
         int,
@@ -49,11 +53,11 @@ def evidence(
 
     opened = Run(RunFolder(run), pick_device(device.value), evidence=False)
     with bar("weighing facts in a row") as progress:
-        found = opened.gather_evidence(hops, joined=joined, progress=progress)
+        found = opened.gather_evidence(hops, joined=joined, walks=walks, progress=progress)
     heaviest = found.evidence.heaviest(opened.graph.relations.names, show)
     if json:
-        walks = [{"weight": one.weight, "walk": one.walk, "answer": one.answer} for one in heaviest]
-        say_json(found.as_dict() | {"heaviest": walks})
+        shown = [{"weight": one.weight, "walk": one.walk, "answer": one.answer} for one in heaviest]
+        say_json(found.as_dict() | {"heaviest": shown})
         return
     say_points(
         [

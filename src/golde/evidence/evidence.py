@@ -11,7 +11,7 @@ from torch import Tensor
 
 from golde.data.known import in_turn
 from golde.errors import GoldeError
-from golde.evidence.walks import Walks
+from golde.evidence.walks import MOST_FACTS, Walks
 from golde.evidence.weights import Weights, places
 
 
@@ -162,7 +162,8 @@ class Evidence:
             raise GoldeError(f"holds no evidence: {min(missing)} is missing")
         weights = Weights(*(tensors[name].to(triples.device) for name in Weights._fields))
         hops, numbers = (tensors[name].flatten().tolist() for name in ("hops", "beside_the_score"))
-        if not (_are_whole(weights, relations) and hops in ([1], [2], [3]) and len(numbers) == 2):
+        lengths = [[n] for n in range(1, len(MOST_FACTS) + 1)]
+        if not (_are_whole(weights, relations) and hops in lengths and len(numbers) == 2):
             raise GoldeError("holds evidence that is damaged, or of another graph")
         evidence = cls(
             Walks(triples, entities, relations, hops[0]),

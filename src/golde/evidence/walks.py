@@ -18,8 +18,8 @@ from torch import Tensor
 from golde.data.known import in_turn
 from golde.errors import ConfigError
 
-MOST_FACTS = (1 << 62, 1000, 300)
-"""Of an entity that a walk leaves by its first, second and third fact; with more of them it does not."""
+MOST_FACTS = (1 << 62, 1000, 300, 100)
+"""Of an entity that a walk leaves by its first, second, … fact; with more of them it does not."""
 
 WALKS_AT_ONCE = 1 << 21
 """Walks held at a time, with some 100 bytes for each; those of one query are never parted."""
@@ -33,7 +33,9 @@ _MOST_BODIES = 1 << 40
 def check_hops(hops: int, relations: int) -> None:
     """Refuse walks of another length, and those whose bodies could not be numbered."""
     if type(hops) is not int or not 0 <= hops <= len(MOST_FACTS):
-        raise ConfigError(f"evidence.hops is {hops!r}; it must be 1, 2 or 3, or 0 for no evidence")
+        raise ConfigError(
+            f"evidence.hops is {hops!r}; it must be 1 to {len(MOST_FACTS)}, or 0 for no evidence"
+        )
     base = 2 * relations + 1
     if base**hops > _MOST_BODIES:
         fewer = max(n for n in range(hops) if base**n <= _MOST_BODIES)

@@ -25,8 +25,6 @@ from golde.progress import Progress, silent
 
 MOST_QUERIES = 200_000
 """Queries that are learned from, drawn where there are more."""
-MOST_WALKS = 300_000_000
-"""Walks that are taken for it, which bounds the time: where entities have many facts, fewer are asked."""
 MOST_KEPT = 1 << 23
 """Bodies between an entity and an end that are kept, over all queries, which bounds the memory."""
 SPREAD = 1.0
@@ -69,16 +67,22 @@ class Sample(NamedTuple):
 
 
 def learn(
-    walks: Walks, *, seed: int, unjoined: bool = False, progress: Progress = silent
+    walks: Walks,
+    *,
+    seed: int,
+    most_walks: int,
+    unjoined: bool = False,
+    progress: Progress = silent,
 ) -> Weights:
     """The weights of all bodies that lead to ends that are kept.
 
-    With ``unjoined``, as if no fact was ever missing between two entities that another one joins: such facts
-    are not asked, and such ends do not compete.
+    So many walks are taken: where entities have many of them, few queries are asked. With ``unjoined``, as
+    if no fact was ever missing between two entities that another one joins: such facts are not asked, and
+    such ends do not compete.
     """
     generator = torch.Generator().manual_seed(seed)
     known = KnownFacts(walks.triples, walks.entities, walks.relations)
-    asked = _drawn(walks, generator, unjoined)
+    asked = _drawn(walks, generator, most_walks, unjoined)
     most = MOST_KEPT // max(1, len(asked))
     parts = asked.split(_AT_ONCE)
     samples, directions, before = [], [torch.empty_like(asked[:0])], 0
@@ -108,7 +112,7 @@ def places(walks: Walks, codes: Tensor, direction: Tensor, body: Tensor) -> tupl
     return place, codes[place] == code if len(codes) else torch.zeros_like(code, dtype=torch.bool)
 
 
-def _drawn(walks: Walks, generator: torch.Generator, unjoined: bool) -> Tensor:
+def _drawn(walks: Walks, generator: torch.Generator, most_walks: int, unjoined: bool) -> Tensor:
     """Numbers of the queries that are asked.
 
     Number i below T asks for the tail of fact i, number T + i for its head.
@@ -120,7 +124,7 @@ def _drawn(walks: Walks, generator: torch.Generator, unjoined: bool) -> Tensor:
         pair = torch.minimum(head, tail) * walks.entities + torch.maximum(head, tail)
         _, row, count = torch.unique(pair, return_inverse=True, return_counts=True)
         allowed = allowed[(count[row] == 1).repeat(2)]
-    number = min(MOST_QUERIES, MOST_WALKS // max(1, walks.a_query))
+    number = min(MOST_QUERIES, most_walks // max(1, walks.a_query))
     order = torch.randperm(len(allowed), generator=generator)[:number]
     return allowed[order].to(walks.device)
 

@@ -92,9 +92,10 @@ class _Contest(NamedTuple):
 def gather(
     model: Model,
     graph: KnowledgeGraph,
-    hops: int = HOPS,
+    hops: int,
     *,
     joined: bool,
+    most_walks: int,
     seed: int,
     progress: Progress = silent,
 ) -> Gathered:
@@ -105,7 +106,7 @@ def gather(
         )
     model.refuse_divergence()
     walks = Walks(graph.train.to(model.device), len(graph.entities), len(graph.relations), hops)
-    weights = learn(walks, seed=seed, unjoined=joined, progress=progress)
+    weights = learn(walks, seed=seed, most_walks=most_walks, unjoined=joined, progress=progress)
     draw = torch.Generator().manual_seed(seed)
     facts = graph.valid[torch.randperm(len(graph.valid), generator=draw)[:MOST_JUDGED]]
     contest = _contest(model, graph, Evidence(walks, weights), facts)

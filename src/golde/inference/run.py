@@ -220,14 +220,15 @@ class Run:
         hops: int | None = None,
         *,
         joined: bool | None = None,
+        walks: int | None = None,
         store: bool = True,
         progress: Progress = silent,
     ) -> Gathered:
         """Weigh what facts in a row say beside the embedding: see ``golde.inference.gather``.
 
-        ``hops`` facts, those of the configuration, or 2; ``joined`` also as configured if unset. Evidence
-        that was there is replaced. From then on every score counts it; figures, and a calibration, have to
-        be found anew. Kept in the run's ``evidence.safetensors`` unless told otherwise.
+        ``hops`` facts, those of the configuration, or 2; ``joined`` and ``walks`` also as configured if
+        unset. Evidence that was there is replaced. From then on every score counts it; figures, and a
+        calibration, have to be found anew. Kept in the run's ``evidence.safetensors`` unless told otherwise.
         """
         if store:
             with self.folder.changing_figures():  # refuse a folder that cannot be written, first
@@ -240,6 +241,7 @@ class Run:
                 self.graph,
                 hops if hops is not None else settings.hops or HOPS,
                 joined=settings.joined if joined is None else joined,
+                most_walks=settings.walks if walks is None else walks,
                 seed=self.config.training.seed,
                 progress=progress,
             )
