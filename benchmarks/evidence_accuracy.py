@@ -3,7 +3,7 @@
     python benchmarks/evidence_accuracy.py --data-dir FOLDER --out results/evidence_accuracy.json
 
 Each set is trained by what `golde train NAME --out RUN` does. Then `golde evidence RUN --hops N` is done for
-one to four hops, as long as an entity has few enough walks. Each is ranked on validation; what is best
+one to three hops, as long as an entity has few enough walks. Each is ranked on validation; what is best
 there, and the embedding alone, once on test (filtered, both sides, realistic rank on ties).
 """
 
@@ -38,7 +38,7 @@ def measure(name: str, data_dir: str | None, seed: int) -> dict[str, Any]:
             "hops": {},
         }
         kept = {}
-        for hops in (1, 2, 3, 4):
+        for hops in (1, 2, 3):
             walks = Walks(graph.train, len(graph.entities), len(graph.relations), hops).a_query
             if walks > MOST_WALKS:
                 break

@@ -28,7 +28,7 @@ def evidence_accuracy(found: dict[str, Any]) -> str:
             f"{mean(runs, 'hops', n, 'validation'):.3f}"
             if all(n in r["hops"] for r in runs)
             else "–"
-            for n in ("1", "2", "3", "4")
+            for n in ("1", "2", "3")
         ]
         rows.append(
             [
@@ -46,7 +46,6 @@ def evidence_accuracy(found: dict[str, Any]) -> str:
         "1 hop",
         "2",
         "3",
-        "4",
         "best",
         "alone, test",
         "with evidence, test",
