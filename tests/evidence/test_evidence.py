@@ -273,3 +273,33 @@ def test_a_known_loop_is_no_wrong_end() -> None:
     ((queries, reached),) = weights._asked(walks, known, torch.tensor([0]))
     assert queries.answer.tolist() == [2]
     assert 0 not in reached.end.tolist()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_finds_what_a_cpu_finds() -> None:
+    graph = families()
+    config = ModelConfig(signature="P3x2 Q4x2")
+    found = []
+    for device in ("cpu", "cuda"):
+        model = build(config, len(graph.entities), len(graph.relations)).to(device)
+        found.append(gather(model, graph, 3, joined=True, most_walks=10**7, seed=0))
+        model.evidence = found[-1].evidence
+    on_cpu, on_gpu = found
+    assert on_gpu.chosen == on_cpu.chosen
+    torch.testing.assert_close(
+        on_gpu.evidence.tensors(), on_cpu.evidence.tensors(), rtol=0, atol=1e-3
+    )
+    queries, direction = torch.arange(20), torch.arange(20) % 6
+    same = Evidence.from_tensors(
+        on_cpu.evidence.tensors(), graph.train.cuda(), len(graph.entities), len(graph.relations)
+    )
+    scores = torch.zeros(20, len(graph.entities))
+    expected = on_cpu.evidence.added_to(scores, queries, direction, range(len(graph.entities)))
+    asked = queries.cuda(), direction.cuda()
+    said = same.added_to(scores.cuda(), *asked, range(len(graph.entities)))
+    torch.testing.assert_close(said.cpu(), expected)
+    answer = torch.arange(20) + 10
+    pairs = same.of_pairs(*asked, answer.cuda())
+    torch.testing.assert_close(pairs.cpu(), expected[range(20), answer])
+    listed = same.added_to(scores[:, answer].cuda(), *asked, answer.cuda())
+    torch.testing.assert_close(listed.cpu(), expected[:, answer])
