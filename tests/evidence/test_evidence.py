@@ -10,7 +10,7 @@ from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
 from golde.evidence import Evidence, Walks, learn, weights
 from golde.evidence.weights import Weights
-from golde.inference.gather import gather
+from golde.inference.gather import _Said, gather
 from golde.models import build
 
 
@@ -303,3 +303,43 @@ def test_a_gpu_finds_what_a_cpu_finds() -> None:
     torch.testing.assert_close(pairs.cpu(), expected[range(20), answer])
     listed = same.added_to(scores[:, answer].cuda(), *asked, answer.cuda())
     torch.testing.assert_close(listed.cpu(), expected[:, answer])
+
+
+def test_a_graph_whose_walks_never_led_to_an_answer_still_says_which_ends_are_near() -> None:
+    """Along a chain nothing leads around a fact, but what is asked for is two steps ahead."""
+    chain = [(f"a{i}", "r", f"a{i + 1}") for i in range(60)]
+    ahead = [(f"a{i}", "r", f"a{i + 2}") for i in range(0, 58, 3)]
+    graph = KnowledgeGraph.from_triples(chain, valid=ahead, name="chain")
+    model = build(ModelConfig(signature="P3x2 Q4x2"), len(graph.entities), 1)
+    found = gather(model, graph, 2, joined=False, most_walks=10**7, seed=0)
+    assert found.before < 0.15
+    assert found.after > 0.4
+
+
+def test_of_single_facts_nothing_is_learned_where_joined_pairs_are_never_missing() -> None:
+    graph = families()
+    walks = Walks(graph.train, len(graph.entities), len(graph.relations), 1)
+    found = learn(walks, seed=0, most_walks=10**7, unjoined=True)
+    assert len(found.codes) == int(found.asked) == 0
+    model = build(ModelConfig(signature="P3x2 Q4x2"), len(graph.entities), len(graph.relations))
+    chosen = gather(model, graph, 1, joined=True, most_walks=10**7, seed=0).chosen
+    assert (chosen.scale, chosen.lift) == (0, 0)
+
+
+def test_the_best_ends_are_those_of_most_worth_besides_the_rivals() -> None:
+    said = _Said(
+        queries=3,
+        entities=100,
+        query=torch.tensor([0, 0, 0, 0, 2]),
+        answer=torch.tensor([1, 4, 7, 9, 4]),
+        worth=torch.tensor([0.5, 2.0, 3.0, 1.0, -1.0]),
+        joined=torch.tensor([False, True, False, False, True]),
+    )
+    ends, missing = said.best(torch.tensor([[7, 50], [4, 1], [7, 8]]))
+    assert ends[0, :3].tolist() == [4, 9, 1]
+    assert ends[2, 0] == 4
+    assert (~missing).sum(1).tolist() == [3, 0, 1]
+    worth, reached, joined = said.about(torch.tensor([[9, 5], [4, 1], [5, 4]]))
+    assert worth.tolist() == [[1.0, 0], [0, 0], [0, -1.0]]
+    assert reached.tolist() == [[True, False], [False, False], [False, True]]
+    assert joined.tolist() == [[False, False], [False, False], [False, True]]

@@ -7,13 +7,14 @@ sum, over the bodies that lead there, of the weight of the body times its streng
 cross-entropy of the answer and, so that few questions do not settle much, their own squares. The embedding
 has no part in it: it knows the training facts by heart, so that beside it no walk would seem worth anything.
 
-Walking takes most of the time, so it is done once: of the wrong ends of each question a few are drawn and
-kept, each standing for as many as it was drawn from, and the minimum is found on these.
+Walking takes most of the time, so it is done once: of the wrong ends of each question some are drawn and
+kept, each standing for as many as it was drawn from, and the minimum is found on these. Where few are kept,
+it is not quite that of all ends: rare wrong ends of much weight are missed, which ranks no worse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -26,9 +27,11 @@ from golde.progress import Progress, silent
 MOST_QUERIES = 200_000
 """Queries that are learned from, drawn where there are more."""
 MOST_KEPT = 1 << 23
-"""Bodies between an entity and an end that are kept, over all queries, which bounds the memory."""
+"""Bodies that are kept of wrong ends, over all queries, which bounds the memory; those of answers all are."""
 SPREAD = 1.0
-"""How far weights are expected to lie from 0, and constants of directions from each other."""
+"""How far weights are expected to lie from 0, and constants of directions from each other,"""
+SPREAD_OF_ALL = 5.0
+"""and what these have in common from 0."""
 
 _AT_ONCE = 500
 _ROUNDS, _ITERATIONS, _HISTORY = 6, 10, 10
@@ -119,17 +122,19 @@ def _drawn(walks: Walks, generator: torch.Generator, most_walks: int, unjoined: 
     """
     facts = len(walks.facts)
     allowed = torch.arange(2 * facts)
+    if unjoined and walks.hops == 1:
+        return allowed[:0].to(walks.device)  # every end would be joined
     if unjoined:
         head, _, tail = walks.facts.cpu().unbind(1)
         pair = torch.minimum(head, tail) * walks.entities + torch.maximum(head, tail)
         _, row, count = torch.unique(pair, return_inverse=True, return_counts=True)
         allowed = allowed[(count[row] == 1).repeat(2)]
-    number = min(MOST_QUERIES, most_walks // max(1, walks.a_query))
+    number = min(MOST_QUERIES, max(1, most_walks // max(1, walks.a_query)))
     order = torch.randperm(len(allowed), generator=generator)[:number]
     return allowed[order].to(walks.device)
 
 
-def _asked(walks: Walks, known: KnownFacts, which: Tensor) -> list[tuple[_Queries, Reached]]:
+def _asked(walks: Walks, known: KnownFacts, which: Tensor) -> Iterator[tuple[_Queries, Reached]]:
     """Training facts as queries, and where walks lead without them; other known answers are left out."""
     backward, fact = which >= len(walks.facts), which % len(walks.facts)
     head, relation, tail = walks.facts[fact].unbind(1)
@@ -139,14 +144,12 @@ def _asked(walks: Walks, known: KnownFacts, which: Tensor) -> list[tuple[_Querie
         torch.where(backward, head, tail),
         fact,
     )
-    found = []
     for some in walks.batches(queries.entity):
         one = _Queries(*(column[some] for column in queries))
         reached = walks.reached(one.entity, one.fact)
         query, end, *_ = reached
         other = known.contains(one.entity[query], one.direction[query], end)
-        found.append((one, reached.only(~other | (end == one.answer[query]))))
-    return found
+        yield one, reached.only(~other | (end == one.answer[query]))
 
 
 def _without_joined(walks: Walks, reached: Reached) -> Reached:
@@ -204,6 +207,8 @@ def _fitted(
     """Weights (codes,) and constants (directions,) of least loss, by L-BFGS."""
     # Those of bodies, how far each direction is from what all have in common, and that.
     parameters = torch.zeros(codes + directions + 1, device=direction.device, requires_grad=True)
+    spread = torch.full_like(parameters, SPREAD, requires_grad=False)
+    spread[-1] = SPREAD_OF_ALL
     optimiser = torch.optim.LBFGS(
         [parameters],
         max_iter=_ITERATIONS,
@@ -215,7 +220,7 @@ def _fitted(
         optimiser.zero_grad()
         weights, apart, common = parameters.split([codes, directions, 1])
         found = cross_entropy(sample, direction, weights, common + apart)
-        found = found + parameters[:-1].square().sum() / (2 * SPREAD**2)
+        found = found + (parameters / spread).square().sum() / 2
         found = found / max(1, len(direction))
         found.backward()
         return found

@@ -9,7 +9,7 @@ gained.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
 from golde.evaluation.ranking import both_sides
 from golde.evidence import Evidence, Walks, learn
+from golde.inference.predict import Predictor
 from golde.inference.search import block_shape
 from golde.models import Model
 from golde.progress import Progress, silent
@@ -27,17 +28,19 @@ from golde.progress import Progress, silent
 HOPS = 2
 """Facts in a row that are weighed where no number is given."""
 
-RIVALS = 200
+RIVALS, REACHED = 200, 50
 """Best answers of the embedding, and best ends of walks, that an answer is ranked among for this choice."""
 
 MOST_JUDGED = 5_000
 """Validation facts that it is made on, drawn where there are more."""
 
-_STEPS = [2.0 ** (n / 2) for n in range(-12, 9)]
-SCALES = _STEPS
+SCALES = [2.0 ** (n / 2) for n in range(-12, 9)]
 LIFTS = [float(n) for n in range(0, 19, 2)]
-JOINED = [0.0, *_STEPS, *(-step for step in _STEPS)]
+JOINED = [0.0, *SCALES, *(-scale for scale in SCALES)]
 """What the numbers are chosen from."""
+
+
+_PAIRS_AT_ONCE = 1 << 14
 
 
 class Beside(NamedTuple):
@@ -111,29 +114,34 @@ def gather(
     facts = graph.valid[torch.randperm(len(graph.valid), generator=draw)[:MOST_JUDGED]]
     contest = _contest(model, graph, Evidence(walks, weights), facts)
     before = contest.mrr(Beside())
-    chosen, after = _best(contest, before, JOINED if joined else ())
+    chosen, after = _best(contest, before, walked=len(weights.codes) > 0, joined=joined)
     lifted = weights._replace(ends=weights.ends + chosen.lift)
     evidence = Evidence(walks, lifted, scale=chosen.scale, joined=chosen.joined)
     return Gathered(evidence, chosen, before, after, len(facts))
 
 
-def _best(contest: _Contest, before: float, additions: Sequence[float]) -> tuple[Beside, float]:
+def _best(contest: _Contest, before: float, *, walked: bool, joined: bool) -> tuple[Beside, float]:
     """The numbers, by turns until nothing is gained any more, and the MRR they reach.
 
     Of choices that are equally good, as where there are few facts, the one in the middle.
     """
     chosen, best = Beside(), before
+
+    def gains(turn: Iterable[Beside]) -> None:
+        nonlocal chosen, best
+        found = [(contest.mrr(one), one) for one in turn]
+        if (highest := max(mrr for mrr, _ in found)) > best:
+            best = highest
+            equal = [one for mrr, one in found if mrr == best]
+            chosen = equal[len(equal) // 2]
+
     while True:
         reached = best
-        for turn in (
-            [chosen._replace(joined=one) for one in additions],
-            [Beside(*two, chosen.joined) for two in product(SCALES, LIFTS)],
-        ):
-            found = [contest.mrr(one) for one in turn]
-            if found and max(found) > best:
-                best = max(found)
-                equal = [one for one, mrr in zip(turn, found, strict=True) if mrr == best]
-                chosen = equal[len(equal) // 2]
+        if joined:
+            gains(chosen._replace(joined=one) for one in JOINED)
+        if walked:
+            gains(Beside(*two, chosen.joined) for two in product([0.0, *SCALES[::2]], LIFTS))
+            gains(chosen._replace(scale=one) for one in SCALES)
         if best == reached:
             return chosen, best
 
@@ -141,39 +149,73 @@ def _best(contest: _Contest, before: float, additions: Sequence[float]) -> tuple
 @torch.no_grad()
 def _contest(model: Model, graph: KnowledgeGraph, evidence: Evidence, facts: Tensor) -> _Contest:
     """The answers of both sides of facts, each among the best others that are not known."""
-    E, known, score = len(graph.entities), graph.known().to(model.device), model.scorer()
-    queries = [column.to(model.device) for column in both_sides(facts, len(graph.relations))]
+    queries = both_sides(facts, len(graph.relations))
+    predictor = Predictor(model, graph, top=RIVALS, known="drop")
+    number = len(queries[0])
+    rows = min(predictor.rows_at_once(number), block_shape(number, len(graph.entities))[0])
     parts = []
-    for some in range(0, len(facts) * 2, rows := block_shape(len(facts) * 2, E)[0]):
-        entity, direction, answer = (column[some : some + rows] for column in queries)
-        asked, own = (entity, direction), answer.unsqueeze(1)
-        scores = score(*asked, 0, E)
-        worth, reached, joined = _said(evidence, *asked)
-        answers = scores.gather(1, own)
-        scores[known.answers(*asked)] = -torch.inf
-        rivals = scores.topk(min(RIVALS, E)).indices
-        ends = torch.where(reached & ~scores.isinf(), worth, -torch.inf)
-        ends.scatter_(1, rivals, -torch.inf)  # those are there already
-        best, further = ends.topk(min(RIVALS, E))
-        more = scores.gather(1, further).masked_fill(best.isinf(), -torch.inf)
-        who = torch.cat([own, rivals, further], 1)
-        part = (
-            torch.cat([answers, scores.gather(1, rivals), more], 1),
-            *(said.gather(1, who) for said in (worth, reached, joined)),
-        )
-        parts.append([column.cpu() for column in part])
+    for some in torch.arange(number).split(rows):
+        scores, rivals = predictor.best(queries[0][some], queries[1][some])
+        entity, direction, answer = (column[some].to(model.device) for column in queries)
+        scores, rivals = scores.to(model.device), rivals.to(model.device)
+        said = _Said.of(evidence, entity, direction)
+        new = ~predictor.excluded.contains(entity[said.query], direction[said.query], said.answer)
+        ends, missing = said.only(new).best(rivals)
+        pairs = torch.cat([answer.unsqueeze(1), ends], 1)  # (B, 1 + REACHED)
+        asked = (column.repeat_interleave(pairs.shape[1]) for column in (entity, direction))
+        each = zip(*(c.split(_PAIRS_AT_ONCE) for c in (*asked, pairs.flatten())), strict=True)
+        further = torch.cat([model.score_pairs(*one) for one in each]).view(pairs.shape)
+        further[:, 1:].masked_fill_(missing, -torch.inf)
+        score = torch.cat([further[:, :1], scores, further[:, 1:]], 1)
+        parts.append((score, *said.about(torch.cat([pairs[:, :1], rivals, ends], 1))))
     return _Contest(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
-def _said(evidence: Evidence, entity: Tensor, direction: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """What walks say of all answers (B, E): their worth, whether any leads there, whether a fact does."""
-    found = evidence.found(entity, direction)
-    at = found.query, found.answer
-    worth = torch.zeros(len(entity), evidence.walks.entities, device=entity.device)
-    reached, joined = (torch.zeros_like(worth, dtype=torch.bool) for _ in range(2))
-    true = torch.ones_like(found.joined)
-    return (
-        worth.index_put_(at, found.worth),
-        reached.index_put_(at, true),
-        joined.index_put_(at, found.joined),
-    )
+class _Said(NamedTuple):
+    """What walks say of the ends of B queries, by query and answer, (n,) each."""
+
+    queries: int
+    entities: int
+    query: Tensor
+    answer: Tensor
+    worth: Tensor
+    joined: Tensor
+
+    @classmethod
+    def of(cls, evidence: Evidence, entity: Tensor, direction: Tensor) -> _Said:
+        """Of queries (B,)."""
+        return cls(len(entity), evidence.walks.entities, *evidence.found(entity, direction))
+
+    def only(self, which: Tensor) -> _Said:
+        """The rows of a mask (n,)."""
+        return _Said(*self[:2], *(column[which] for column in self[2:]))
+
+    def best(self, besides: Tensor) -> tuple[Tensor, Tensor]:
+        """The best ends (B, REACHED) besides some (B, K), and which of them there are none of."""
+        listed = self._codes(besides).flatten().sort().values
+        code = self.query * self.entities + self.answer
+        new = self.only(listed[torch.searchsorted(listed, code).clamp(max=len(listed) - 1)] != code)
+        order = new.worth.argsort(descending=True, stable=True)
+        order = order[new.query[order].argsort(stable=True)]
+        first = torch.searchsorted(new.query, torch.arange(self.queries, device=code.device))
+        place = torch.arange(len(order), device=code.device) - first[new.query[order]]
+        order, place = order[place < REACHED], place[place < REACHED]
+        ends = torch.zeros(self.queries, REACHED, dtype=code.dtype, device=code.device)
+        missing = torch.ones_like(ends, dtype=torch.bool)
+        at = new.query[order], place
+        ends[at], missing[at] = new.answer[order], False
+        return ends, missing
+
+    def about(self, answers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Of some answers (B, K): their worth, whether any walk leads there, whether a fact does."""
+        code, wanted = self.query * self.entities + self.answer, self._codes(answers)
+        if not len(code):
+            nothing = torch.zeros_like(wanted, dtype=torch.bool)
+            return nothing.float(), nothing, nothing
+        place = torch.searchsorted(code, wanted).clamp(max=len(code) - 1)
+        reached = code[place] == wanted
+        return self.worth[place] * reached, reached, self.joined[place] & reached
+
+    def _codes(self, answers: Tensor) -> Tensor:
+        query = torch.arange(self.queries, device=answers.device).unsqueeze(1)
+        return query * self.entities + answers
