@@ -39,7 +39,6 @@ LIFTS = [float(n) for n in range(0, 19, 2)]
 JOINED = [0.0, *SCALES, *(-scale for scale in SCALES)]
 """What the numbers are chosen from."""
 
-
 _PAIRS_AT_ONCE = 1 << 14
 
 
@@ -127,7 +126,7 @@ def _best(contest: _Contest, before: float, *, walked: bool, joined: bool) -> tu
     """
     chosen, best = Beside(), before
 
-    def gains(turn: Iterable[Beside]) -> None:
+    def consider(turn: Iterable[Beside]) -> None:
         nonlocal chosen, best
         found = [(contest.mrr(one), one) for one in turn]
         if (highest := max(mrr for mrr, _ in found)) > best:
@@ -138,10 +137,10 @@ def _best(contest: _Contest, before: float, *, walked: bool, joined: bool) -> tu
     while True:
         reached = best
         if joined:
-            gains(chosen._replace(joined=one) for one in JOINED)
+            consider(chosen._replace(joined=one) for one in JOINED)
         if walked:
-            gains(Beside(*two, chosen.joined) for two in product([0.0, *SCALES[::2]], LIFTS))
-            gains(chosen._replace(scale=one) for one in SCALES)
+            consider(Beside(*two, chosen.joined) for two in product([0.0, *SCALES[::2]], LIFTS))
+            consider(chosen._replace(scale=one) for one in SCALES)
         if best == reached:
             return chosen, best
 
