@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from golde.distributed.world import World
+from golde.distributed.world import FailedElsewhereError, World
 
 _Result = TypeVar("_Result")
 
@@ -73,6 +73,8 @@ def together(size: int, work: Callable[[World], _Result]) -> list[_Result]:
     def one(rank: int) -> _Result:
         try:
             return work(Thread(rank, meeting))
+        except FailedElsewhereError:  # all others fail as well, each when it hears of it
+            raise
         except BaseException:
             meeting.barrier.abort()
             raise
@@ -80,6 +82,7 @@ def together(size: int, work: Callable[[World], _Result]) -> list[_Result]:
     with ThreadPoolExecutor(size) as pool:
         futures = [pool.submit(one, rank) for rank in range(size)]
     errors = [error for future in futures if (error := future.exception()) is not None]
-    for error in sorted(errors, key=lambda error: isinstance(error, BrokenBarrierError)):
+    heard_of = BrokenBarrierError, FailedElsewhereError
+    for error in sorted(errors, key=lambda error: isinstance(error, heard_of)):
         raise error
     return [future.result() for future in futures]
