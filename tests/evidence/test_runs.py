@@ -127,7 +127,10 @@ def test_the_command_tells_what_it_found(run: golde.Run, monkeypatch: pytest.Mon
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert "next       back⁻¹" in shown.stdout
     assert "golde evaluate" in shown.stdout
+    few = json.loads(call("evidence", "run", "--hops", "1", "--walks", "20", "--json").stdout)
+    assert 1 <= few["asked"] <= 20
     found = json.loads(call("evidence", "run", "--joined", "--json").stdout)
+    assert found["asked"] > few["asked"]
     assert found["hops"] == 2
     assert len(found["heaviest"]) == 10
 

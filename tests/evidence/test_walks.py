@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import Any
 
@@ -61,6 +62,23 @@ def test_every_walk_is_found_once(facts: list[tuple[int, int, int]], hops: int, 
             ]
             assert len(rows) == len(set(rows))
             assert set(rows) == plain(facts, start, hops, -1 if without is None else left)
+
+
+def test_walks_of_one_body_add_up_and_count_less_through_busy_entities() -> None:
+    """From 0 to 3 by way of 1, which has two facts, and of 2, which has three; to 1 in one step."""
+    facts = [(0, 0, 1), (0, 0, 2), (1, 1, 3), (2, 1, 3), (2, 2, 4)]
+    found = Walks(triples(facts), 5, 3, 2)
+    reached = found.reached(torch.tensor([0]))
+    strength = {
+        (end, *found.directions(body)): value
+        for end, body, value in zip(
+            reached.end.tolist(), reached.body.tolist(), reached.strength.tolist(), strict=True
+        )
+    }
+    through = 1 / math.log(3) + 1 / math.log(4)
+    assert strength[3, 0, 1] == pytest.approx(1 + math.log(1 + through))
+    assert strength[4, 0, 2] == pytest.approx(1 + math.log(1 + 1 / math.log(4)))
+    assert strength[1, 0] == pytest.approx(1 + math.log(2))
 
 
 def test_facts_from_an_entity_to_itself_are_not_walked() -> None:

@@ -25,9 +25,6 @@ from golde.inference.search import block_shape
 from golde.models import Model
 from golde.progress import Progress, silent
 
-HOPS = 2
-"""Facts in a row that are weighed where no number is given."""
-
 RIVALS, REACHED = 200, 50
 """Best answers of the embedding, and best ends of walks, that an answer is ranked among for this choice."""
 

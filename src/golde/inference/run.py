@@ -21,7 +21,7 @@ from golde.inference.calibrate import calibrate
 from golde.inference.calibration import Calibration, Judged
 from golde.inference.complete import Completion, complete
 from golde.inference.export import export
-from golde.inference.gather import HOPS, Gathered, gather
+from golde.inference.gather import Gathered, gather
 from golde.inference.heads import Heads
 from golde.inference.path_probability import with_probabilities
 from golde.inference.paths import PathAnswer, answer_path, parse_path, reversed_path
@@ -32,6 +32,8 @@ from golde.progress import Progress, silent
 from golde.runs import RunFolder
 from golde.runs.card import refresh_card
 from golde.runs.environment import environment
+
+_HOPS = 2  # facts in a row that are weighed where no number is given
 
 
 class Run:
@@ -239,7 +241,7 @@ class Run:
             found = gather(
                 self.model,
                 self.graph,
-                hops if hops is not None else settings.hops or HOPS,
+                hops if hops is not None else settings.hops or _HOPS,
                 joined=settings.joined if joined is None else joined,
                 most_walks=settings.walks if walks is None else walks,
                 seed=self.config.training.seed,
