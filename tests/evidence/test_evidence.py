@@ -8,9 +8,11 @@ import torch
 from golde.config import ModelConfig
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
+from golde.evaluation.evaluate import evaluate
 from golde.evidence import Evidence, Walks, learn, weights
 from golde.evidence.weights import Weights
-from golde.inference.gather import _Said, gather
+from golde.inference import gather as gathering
+from golde.inference.gather import HARDLY, Beside, _best, _Contest, _Said, gather
 from golde.models import build
 
 
@@ -343,3 +345,33 @@ def test_the_best_ends_are_those_of_most_worth_besides_the_rivals() -> None:
     assert worth.tolist() == [[1.0, 0], [0, 0], [0, -1.0]]
     assert reached.tolist() == [[True, False], [False, False], [False, True]]
     assert joined.tolist() == [[False, False], [False, False], [False, True]]
+
+
+def test_ranks_among_some_rivals_are_those_among_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every entity is drawn, whatever was listed before counts once."""
+    graph = families()
+    model = build(ModelConfig(signature="P3x2 Q4x2"), len(graph.entities), len(graph.relations))
+    exact = evaluate(model.scorer(), graph, "valid", baselines=False).mrr
+    for name, number in (("RIVALS", 4), ("REACHED", 3), ("DRAWN", len(graph.entities))):
+        monkeypatch.setattr(gathering, name, number)
+    found = gather(model, graph, 2, joined=False, most_walks=10**7, seed=0)
+    assert found.before == pytest.approx(exact)
+
+
+def test_where_mrr_hardly_differs_mean_rank_decides() -> None:
+    """A lift saves one answer from the very end, and costs another so little more of MRR."""
+    none, ahead = (-torch.inf, 0.0), (torch.inf, 0.0)
+    rows = [
+        [(0.0, 5.0), (1.0, 0.0), none, none, none, none],  # that walks help
+        [(0.0, -3.0), none, none, ahead, none, (-0.01, 0.0)],  # sinks without a lift
+        [(3.0, 0.0), none, ahead, none, (2.9, -0.5), none],  # is passed by lifted ones
+    ]
+    score, worth = torch.tensor(rows).unbind(2)
+    stands_for = torch.tensor([1.0, 100, 10_000, 5, 100_000])
+    reached = worth != 0
+    contest = _Contest(score, worth, reached, torch.zeros_like(reached), stands_for)
+    chosen, mrr = _best(contest, contest.mrr(Beside()), walked=True, joined=False)
+    lower = chosen._replace(lift=0.0)
+    assert chosen.lift > 0
+    assert contest.mrr(lower) > mrr > contest.mrr(lower) - HARDLY
+    assert contest.mean_rank(chosen) < contest.mean_rank(lower) / 5

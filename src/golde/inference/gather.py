@@ -4,7 +4,8 @@ What walks are worth is learned without the embedding (``golde.evidence.weights`
 embedding's score is a few numbers, chosen together by MRR on the validation facts: what the worth of an
 answer is multiplied by, how far an answer that walks lead to at all is *lifted* above those that none leads
 to, and if wished what is added where some fact joins the two entities already. All are 0 where nothing is
-gained.
+gained. Where MRR hardly differs mean rank decides: too low a lift sends answers far behind whose walks are
+worth less than none, which MRR does not see.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from golde.models import Model
 from golde.progress import Progress, silent
 
 RIVALS, REACHED = 200, 50
-"""Best answers of the embedding, and best ends of walks, that an answer is ranked among for this choice."""
+"""Best answers of the embedding, and best ends of walks, that an answer is ranked among for this choice,"""
+DRAWN = 300
+"""and entities that stand for all others."""
 
 MOST_JUDGED = 5_000
 """Validation facts that it is made on, drawn where there are more."""
@@ -35,6 +38,9 @@ SCALES = [2.0 ** (n / 2) for n in range(-12, 9)]
 LIFTS = [float(n) for n in range(0, 19, 2)]
 JOINED = [0.0, *SCALES, *(-scale for scale in SCALES)]
 """What the numbers are chosen from."""
+
+HARDLY = 5e-4
+"""MRR that a choice may be short of the best, if its mean rank is lower."""
 
 _PAIRS_AT_ONCE = 1 << 14
 
@@ -53,7 +59,7 @@ class Gathered(NamedTuple):
     evidence: Evidence
     chosen: Beside
     before: float
-    """Validation MRR of the embedding among its own best answers and the best ends of walks,"""
+    """Validation MRR of the embedding, by ranks among so many rivals,"""
     after: float
     """and with evidence."""
     facts: int
@@ -78,14 +84,23 @@ class _Contest(NamedTuple):
     worth: Tensor
     reached: Tensor
     joined: Tensor
+    stands_for: Tensor  # (K,) entities that a rival counts as
 
     def mrr(self, beside: Beside) -> float:
-        """Of the answers among their rivals; a tie counts half."""
+        """Of the answers among their rivals."""
+        return float(self._ranks(beside).reciprocal().mean())
+
+    def mean_rank(self, beside: Beside) -> float:
+        """Of the answers among their rivals."""
+        return float(self._ranks(beside).mean())
+
+    def _ranks(self, beside: Beside) -> Tensor:
+        """A tie counts half."""
         said = beside.scale * (self.worth + beside.lift * self.reached)
         scores = self.score + said + beside.joined * self.joined
         own, rivals = scores[:, :1], scores[:, 1:]
-        above = (rivals > own).sum(1) + (rivals == own).sum(1) / 2
-        return float((1 / (1 + above.double())).mean())
+        above = ((rivals > own).to(scores) + (rivals >= own).to(scores)) / 2
+        return 1 + (above @ self.stands_for).double()
 
 
 def gather(
@@ -108,7 +123,8 @@ def gather(
     weights = learn(walks, seed=seed, most_walks=most_walks, unjoined=joined, progress=progress)
     draw = torch.Generator().manual_seed(seed)
     facts = graph.valid[torch.randperm(len(graph.valid), generator=draw)[:MOST_JUDGED]]
-    contest = _contest(model, graph, Evidence(walks, weights), facts)
+    drawn = torch.randperm(len(graph.entities), generator=draw)[:DRAWN]
+    contest = _contest(model, graph, Evidence(walks, weights), facts, drawn)
     before = contest.mrr(Beside())
     chosen, after = _best(contest, before, walked=len(weights.codes) > 0, joined=joined)
     lifted = weights._replace(ends=weights.ends + chosen.lift)
@@ -117,9 +133,10 @@ def gather(
 
 
 def _best(contest: _Contest, before: float, *, walked: bool, joined: bool) -> tuple[Beside, float]:
-    """The numbers, by turns until nothing is gained any more, and the MRR they reach.
+    """The numbers, and the MRR they reach.
 
-    Of choices that are equally good, as where there are few facts, the one in the middle.
+    By turns until nothing is gained any more; of choices that are equally good, as where there are few facts,
+    the one in the middle. Then those of lowest mean rank about there that reach nearly as much.
     """
     chosen, best = Beside(), before
 
@@ -139,16 +156,29 @@ def _best(contest: _Contest, before: float, *, walked: bool, joined: bool) -> tu
             consider(Beside(*two, chosen.joined) for two in product([0.0, *SCALES[::2]], LIFTS))
             consider(chosen._replace(scale=one) for one in SCALES)
         if best == reached:
-            return chosen, best
+            break
+    if not chosen.scale:
+        return chosen, best
+    near = {chosen: best}
+    for root, more in product(range(-2, 3), range(-4, 5)):
+        lift = max(0.0, chosen.lift + more)
+        one = Beside(chosen.scale * 2 ** (root / 2), lift, chosen.joined)
+        if (mrr := contest.mrr(one)) > max(before, best - HARDLY):
+            near[one] = mrr
+    chosen = min(near, key=contest.mean_rank)  # the first of equals
+    return chosen, near[chosen]
 
 
 @torch.no_grad()
-def _contest(model: Model, graph: KnowledgeGraph, evidence: Evidence, facts: Tensor) -> _Contest:
-    """The answers of both sides of facts, each among the best others that are not known."""
+def _contest(
+    model: Model, graph: KnowledgeGraph, evidence: Evidence, facts: Tensor, drawn: Tensor
+) -> _Contest:
+    """The answers of both sides of facts, each among the best others that are not known, and those drawn."""
     queries = both_sides(facts, len(graph.relations))
     predictor = Predictor(model, graph, top=RIVALS, known="drop")
     number = len(queries[0])
     rows = min(predictor.rows_at_once(number), block_shape(number, len(graph.entities))[0])
+    drawn = drawn.to(model.device)
     parts = []
     for some in torch.arange(number).split(rows):
         scores, rivals = predictor.best(queries[0][some], queries[1][some])
@@ -162,9 +192,25 @@ def _contest(model: Model, graph: KnowledgeGraph, evidence: Evidence, facts: Ten
         each = zip(*(c.split(_PAIRS_AT_ONCE) for c in (*asked, pairs.flatten())), strict=True)
         further = torch.cat([model.score_pairs(*one) for one in each]).view(pairs.shape)
         further[:, 1:].masked_fill_(missing, -torch.inf)
-        score = torch.cat([further[:, :1], scores, further[:, 1:]], 1)
-        parts.append((score, *said.about(torch.cat([pairs[:, :1], rivals, ends], 1))))
-    return _Contest(*(torch.cat(column) for column in zip(*parts, strict=True)))
+        listed = torch.cat([rivals, ends], 1)
+        others = drawn.expand(len(entity), -1)
+        counted = predictor.excluded.contains(entity.unsqueeze(1), direction.unsqueeze(1), others)
+        counted |= _are_in(others, listed)
+        rest = model.score(entity, direction, drawn).masked_fill(counted, -torch.inf)
+        score = torch.cat([further[:, :1], scores, further[:, 1:], rest], 1)
+        everyone = torch.cat([answer.unsqueeze(1), listed, others], 1)
+        parts.append((score, *said.about(everyone)))
+    score, worth, reached, joined = (torch.cat(column) for column in zip(*parts, strict=True))
+    stands_for = torch.ones_like(score[0, 1:])
+    stands_for[-len(drawn) :] = len(graph.entities) / len(drawn)
+    return _Contest(score, worth, reached, joined, stands_for)
+
+
+def _are_in(ids: Tensor, listed: Tensor) -> Tensor:
+    """Which of some ids (B, K) are listed in their row of (B, L)."""
+    ordered = listed.sort(1).values
+    place = torch.searchsorted(ordered, ids.contiguous()).clamp(max=ordered.shape[1] - 1)
+    return ordered.gather(1, place) == ids
 
 
 class _Said(NamedTuple):
