@@ -12,7 +12,7 @@ from golde.evaluation.evaluate import evaluate
 from golde.evidence import Evidence, Walks, learn, weights
 from golde.evidence.weights import Weights
 from golde.inference import gather as gathering
-from golde.inference.gather import HARDLY, Beside, _best, _Contest, _Said, gather
+from golde.inference.gather import HARDLY, Beside, _best, _Contest, _others, _Said, gather
 from golde.models import build
 
 
@@ -369,9 +369,68 @@ def test_where_mrr_hardly_differs_mean_rank_decides() -> None:
     score, worth = torch.tensor(rows).unbind(2)
     stands_for = torch.tensor([1.0, 100, 10_000, 5, 100_000])
     reached = worth != 0
-    contest = _Contest(score, worth, reached, torch.zeros_like(reached), stands_for)
+    contest = _Contest(score, worth, reached, *[torch.zeros_like(reached)] * 2, stands_for)
     chosen, mrr = _best(contest, contest.mrr(Beside()), walked=True, joined=False)
     lower = chosen._replace(lift=0.0)
     assert chosen.lift > 0
     assert contest.mrr(lower) > mrr > contest.mrr(lower) - HARDLY
     assert contest.mean_rank(chosen) < contest.mean_rank(lower) / 5
+
+
+def strangers() -> KnowledgeGraph:
+    """Four towns that no training fact mentions, and people who turn out to live there."""
+    known = [(f"a{i}", "lives in", f"town{i % 6}") for i in range(40)]
+    moved = [(f"a{i}", "lives in", f"new{i % 4}") for i in range(12)]
+    return KnowledgeGraph.from_triples(known, valid=moved, name="strangers")
+
+
+def test_answers_that_no_training_fact_mentions_are_not_left_behind() -> None:
+    graph = strangers()
+    new = torch.tensor([graph.entities.id(f"new{i}") for i in range(4)])
+    model = build(ModelConfig(kind="distmult", numbers=4), len(graph.entities), 1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(1.0)
+        model.entity[new] = -1.0  # as negatives were told
+    found = gather(model, graph, 1, joined=False, most_walks=10**7, seed=0)
+    assert found.chosen.unmentioned > 4
+    assert found.after >= found.before
+    before = evaluate(model.scorer(), graph, "valid", baselines=False).metrics["both"]["mr"]
+    model.evidence = found.evidence
+    after = evaluate(model.scorer(), graph, "valid", baselines=False).metrics["both"]["mr"]
+    assert after < before / 2
+
+
+def test_what_is_added_for_them_is_the_same_however_asked_and_stored() -> None:
+    graph = strangers()
+    number = len(graph.entities)
+    walks = Walks(graph.train, number, 1, 1)
+    one = Evidence(walks, learn(walks, seed=0, most_walks=10**7), scale=0.5, unmentioned=3.0)
+    plain = Evidence(walks, one.weights, scale=0.5)
+    entity, direction = torch.arange(10), torch.arange(10) % 2
+    zeros = torch.zeros(10, number)
+    said = one.added_to(zeros, entity, direction, range(number))
+    told = plain.added_to(zeros, entity, direction, range(number))
+    mentioned = torch.bincount(graph.train[:, [0, 2]].flatten(), minlength=number) > 0
+    torch.testing.assert_close(said - told, 3.0 * ~mentioned.expand(10, -1))
+    some = torch.arange(number).flip(0)[:15]
+    listed = one.added_to(zeros[:, :15], entity, direction, some)
+    torch.testing.assert_close(listed, said[:, some])
+    for answer in torch.arange(number).split(10)[:4]:
+        pairs = one.of_pairs(entity, direction, answer)
+        torch.testing.assert_close(pairs, said[range(10), answer])
+    stored = one.tensors()
+    again = Evidence.from_tensors(stored, graph.train, number, 1)
+    assert again.unmentioned == 3.0
+    stored["beside_the_score"] = stored["beside_the_score"][:2]  # of runs from before
+    assert Evidence.from_tensors(stored, graph.train, number, 1).unmentioned == 0.0
+
+
+def test_entities_that_stand_for_all_are_of_both_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = strangers()
+    monkeypatch.setattr(gathering, "DRAWN", 3)
+    walks = Walks(graph.train, len(graph.entities), 1, 1)
+    ids, stand_for = _others(walks, torch.Generator().manual_seed(0))
+    assert len(ids.unique()) == 6
+    assert walks.unmentioned[ids].tolist() == [False] * 3 + [True] * 3
+    assert stand_for.sum() == pytest.approx(len(graph.entities))

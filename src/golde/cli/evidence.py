@@ -78,9 +78,15 @@ def evidence_points(found: Mapping[str, Any] | None) -> list[tuple[str, str]]:
         return []
     judged = found["validation"]
     joined = f"; {found['joined']:+.3g} where a fact joins the two" if found["joined"] else ""
+    unmentioned = found.get("unmentioned", 0)  # not in runs of before
     return [
         ("evidence", f"of {facts_in_a_row(found['hops'])}"),
         ("", f"{found['bodies']:,} kinds of walks weighed on {found['asked']:,} questions"),
         ("", f"counts {found['scale']:.3g} times, any walk {found['lift']:+.3g}{joined}"),
+        *(
+            [("", f"answers that no training fact mentions {unmentioned:+.3g}")]
+            if unmentioned
+            else []
+        ),
         ("", f"MRR {judged['before']:.3f} → {judged['after']:.3f} on {judged['facts']:,} of valid"),
     ]

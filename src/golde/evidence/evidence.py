@@ -41,17 +41,24 @@ class Evidence:
     """
 
     def __init__(
-        self, walks: Walks, weights: Weights, *, scale: float = 1.0, joined: float = 0.0
+        self,
+        walks: Walks,
+        weights: Weights,
+        *,
+        scale: float = 1.0,
+        joined: float = 0.0,
+        unmentioned: float = 0.0,
     ) -> None:
         self.walks, self.weights = walks, weights
-        self.scale, self.joined = scale, joined
-        """What the worth of an answer is multiplied by; what is added where a fact joins the two already."""
+        self.scale, self.joined, self.unmentioned = scale, joined, unmentioned
+        """What the worth of an answer is multiplied by; what is added where a fact joins the two already;
+        what is added to an answer that no training fact mentions."""
         self._last: tuple[Tensor, Tensor, Found] | None = None
 
     @property
     def counts(self) -> bool:
         """Whether it changes any score."""
-        return self.scale != 0 or self.joined != 0
+        return any((self.scale, self.joined, self.unmentioned))
 
     def found(self, entity: Tensor, direction: Tensor) -> Found:
         """What walks say of the answers to queries (B,)."""
@@ -86,11 +93,14 @@ class Evidence:
     ) -> Tensor:
         """Scores (B, N) of candidates, ids or a range of them, with what walks add to them."""
         found = self._kept(entity, direction)
+        listed: slice | Tensor
         if isinstance(candidates, range):
+            listed = slice(candidates.start, candidates.stop)
             column = found.answer - candidates.start
             which = ((column >= 0) & (column < len(candidates))).nonzero()[:, 0]
             column = column[which]
         else:
+            listed = candidates
             ids, order = candidates.sort()
             which, place = in_turn(
                 torch.searchsorted(ids, found.answer),
@@ -98,7 +108,8 @@ class Evidence:
             )
             column = order[place]
         more = self.weighed(found)[which].to(scores)
-        return scores.index_put((found.query[which], column), more, accumulate=True)  # none twice
+        scores = scores + self._of_unmentioned(listed).to(scores)
+        return scores.index_put_((found.query[which], column), more, accumulate=True)  # none twice
 
     def of_pairs(self, entity: Tensor, direction: Tensor, answer: Tensor) -> Tensor:
         """What is added to one answer of each query, (B,); of several about one entity it walks once."""
@@ -123,7 +134,11 @@ class Evidence:
         worth += self.weights.ends[directions] * reached_at_all
         added = torch.empty(len(wanted), device=wanted.device)
         added[pair_of] = self.scale * worth.float() + self.joined * joined
-        return added
+        return added + self._of_unmentioned(answer)
+
+    def _of_unmentioned(self, answers: slice | Tensor) -> Tensor:
+        """What is added to answers of whatever query."""
+        return self.unmentioned * self.walks.unmentioned[answers]
 
     def _kept(self, entity: Tensor, direction: Tensor) -> Found:
         """``found``, kept while the queries are the same, as their candidates come in blocks."""
@@ -147,7 +162,7 @@ class Evidence:
 
     def tensors(self) -> dict[str, Tensor]:
         """All but the facts, to be stored."""
-        numbers = torch.tensor([self.scale, self.joined], dtype=torch.float64)
+        numbers = torch.tensor([self.scale, self.joined, self.unmentioned], dtype=torch.float64)
         hops = torch.tensor([self.walks.hops])
         weights = {name: tensor.cpu() for name, tensor in self.weights._asdict().items()}
         return {**weights, "beside_the_score": numbers, "hops": hops}
@@ -163,13 +178,17 @@ class Evidence:
         weights = Weights(*(tensors[name].to(triples.device) for name in Weights._fields))
         hops, numbers = (tensors[name].flatten().tolist() for name in ("hops", "beside_the_score"))
         lengths = [[n] for n in range(1, len(MOST_FACTS) + 1)]
-        if not (_are_whole(weights, relations) and hops in lengths and len(numbers) == 2):
+        numbers += [0.0] * (
+            len(numbers) == 2
+        )  # as it was before answers that none mentions counted
+        if not (_are_whole(weights, relations) and hops in lengths and len(numbers) == 3):
             raise GoldeError("holds evidence that is damaged, or of another graph")
         evidence = cls(
             Walks(triples, entities, relations, hops[0]),
             weights,
             scale=numbers[0],
             joined=numbers[1],
+            unmentioned=numbers[2],
         )
         codes, last = weights.codes, 2 * relations * evidence.walks.base ** hops[0]
         in_order = bool((codes.diff() > 0).all()) and (

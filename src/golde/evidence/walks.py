@@ -72,6 +72,9 @@ class Walks:
         self.base = 2 * relations + 1
         check_hops(hops, relations)
         self.triples = triples
+        self.unmentioned = torch.ones(entities, dtype=torch.bool, device=triples.device)
+        """Which entities no training fact is about, (E,)."""
+        self.unmentioned[triples[:, [0, 2]].flatten()] = False
         triples = triples[triples[:, 0] != triples[:, 2]]
         self.facts = triples  # (T, 3) those that are walked
         head, relation, tail = triples.unbind(1)

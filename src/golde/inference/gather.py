@@ -5,7 +5,8 @@ embedding's score is a few numbers, chosen together by MRR on the validation fac
 answer is multiplied by, how far an answer that walks lead to at all is *lifted* above those that none leads
 to, and if wished what is added where some fact joins the two entities already. All are 0 where nothing is
 gained. Where MRR hardly differs mean rank decides: too low a lift sends answers far behind whose walks are
-worth less than none, which MRR does not see.
+worth less than none, which MRR does not see. So does the embedding those that no training fact mentions, of
+which it was only ever told that they are wrong: by mean rank it is chosen what is added to them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from golde.progress import Progress, silent
 RIVALS, REACHED = 200, 50
 """Best answers of the embedding, and best ends of walks, that an answer is ranked among for this choice,"""
 DRAWN = 300
-"""and entities that stand for all others."""
+"""and entities that stand for all others, so many that training facts mention and so many that none does."""
 
 MOST_JUDGED = 5_000
 """Validation facts that it is made on, drawn where there are more."""
@@ -37,7 +38,7 @@ MOST_JUDGED = 5_000
 SCALES = [2.0 ** (n / 2) for n in range(-12, 9)]
 LIFTS = [float(n) for n in range(0, 19, 2)]
 JOINED = [0.0, *SCALES, *(-scale for scale in SCALES)]
-"""What the numbers are chosen from."""
+"""What the numbers are chosen from, that of answers which none mentions from 0 and ``SCALES``."""
 
 HARDLY = 5e-4
 """MRR that a choice may be short of the best, if its mean rank is lower."""
@@ -51,6 +52,7 @@ class Beside(NamedTuple):
     scale: float = 0.0
     lift: float = 0.0
     joined: float = 0.0
+    unmentioned: float = 0.0
 
 
 class Gathered(NamedTuple):
@@ -84,6 +86,7 @@ class _Contest(NamedTuple):
     worth: Tensor
     reached: Tensor
     joined: Tensor
+    unmentioned: Tensor
     stands_for: Tensor  # (K,) entities that a rival counts as
 
     def mrr(self, beside: Beside) -> float:
@@ -98,6 +101,8 @@ class _Contest(NamedTuple):
         """A tie counts half."""
         said = beside.scale * (self.worth + beside.lift * self.reached)
         scores = self.score + said + beside.joined * self.joined
+        if beside.unmentioned:
+            scores = scores + beside.unmentioned * self.unmentioned
         own, rivals = scores[:, :1], scores[:, 1:]
         above = ((rivals > own).to(scores) + (rivals >= own).to(scores)) / 2
         return 1 + (above @ self.stands_for).double()
@@ -123,12 +128,17 @@ def gather(
     weights = learn(walks, seed=seed, most_walks=most_walks, unjoined=joined, progress=progress)
     draw = torch.Generator().manual_seed(seed)
     facts = graph.valid[torch.randperm(len(graph.valid), generator=draw)[:MOST_JUDGED]]
-    drawn = torch.randperm(len(graph.entities), generator=draw)[:DRAWN]
-    contest = _contest(model, graph, Evidence(walks, weights), facts, drawn)
+    contest = _contest(model, graph, Evidence(walks, weights), facts, _others(walks, draw))
     before = contest.mrr(Beside())
     chosen, after = _best(contest, before, walked=len(weights.codes) > 0, joined=joined)
     lifted = weights._replace(ends=weights.ends + chosen.lift)
-    evidence = Evidence(walks, lifted, scale=chosen.scale, joined=chosen.joined)
+    evidence = Evidence(
+        walks,
+        lifted,
+        scale=chosen.scale,
+        joined=chosen.joined,
+        unmentioned=chosen.unmentioned,
+    )
     return Gathered(evidence, chosen, before, after, len(facts))
 
 
@@ -153,32 +163,57 @@ def _best(contest: _Contest, before: float, *, walked: bool, joined: bool) -> tu
         if joined:
             consider(chosen._replace(joined=one) for one in JOINED)
         if walked:
-            consider(Beside(*two, chosen.joined) for two in product([0.0, *SCALES[::2]], LIFTS))
+            consider(
+                chosen._replace(scale=scale, lift=lift)
+                for scale, lift in product([0.0, *SCALES[::2]], LIFTS)
+            )
             consider(chosen._replace(scale=one) for one in SCALES)
         if best == reached:
             break
-    if not chosen.scale:
-        return chosen, best
-    near = {chosen: best}
-    for root, more in product(range(-2, 3), range(-4, 5)):
-        lift = max(0.0, chosen.lift + more)
-        one = Beside(chosen.scale * 2 ** (root / 2), lift, chosen.joined)
-        if (mrr := contest.mrr(one)) > max(before, best - HARDLY):
-            near[one] = mrr
-    chosen = min(near, key=contest.mean_rank)  # the first of equals
-    return chosen, near[chosen]
+
+    def steady(turn: Iterable[Beside]) -> None:
+        """The one of lowest mean rank, the first of equals, of those that reach nearly as much."""
+        nonlocal chosen
+        enough = max(before, best - HARDLY)
+        chosen = min(
+            (chosen, *(one for one in turn if contest.mrr(one) >= enough)), key=contest.mean_rank
+        )
+
+    if chosen.scale:
+        steady(
+            chosen._replace(scale=chosen.scale * 2 ** (root / 2), lift=max(0.0, chosen.lift + more))
+            for root, more in product(range(-2, 3), range(-4, 5))
+        )
+    if contest.unmentioned.any():
+        steady(chosen._replace(unmentioned=one) for one in SCALES)
+    return chosen, contest.mrr(chosen)
+
+
+def _others(walks: Walks, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Entities drawn to stand for all, those that facts mention and the rest; how many each stands for."""
+    ids, stand_for = [], []
+    for kind in (~walks.unmentioned, walks.unmentioned):
+        every = kind.cpu().nonzero()[:, 0]
+        drawn = every[torch.randperm(len(every), generator=generator)[:DRAWN]]
+        ids.append(drawn)
+        stand_for.append(torch.full(drawn.shape, len(every) / max(1, len(drawn))))
+    return torch.cat(ids).to(walks.device), torch.cat(stand_for).to(walks.device)
 
 
 @torch.no_grad()
 def _contest(
-    model: Model, graph: KnowledgeGraph, evidence: Evidence, facts: Tensor, drawn: Tensor
+    model: Model,
+    graph: KnowledgeGraph,
+    evidence: Evidence,
+    facts: Tensor,
+    others: tuple[Tensor, Tensor],
 ) -> _Contest:
-    """The answers of both sides of facts, each among the best others that are not known, and those drawn."""
+    """The answers of both sides of facts, each among the best others that are not known and ``_others``."""
+    drawn, stand_for = others
     queries = both_sides(facts, len(graph.relations))
     predictor = Predictor(model, graph, top=RIVALS, known="drop")
     number = len(queries[0])
     rows = min(predictor.rows_at_once(number), block_shape(number, len(graph.entities))[0])
-    drawn = drawn.to(model.device)
     parts = []
     for some in torch.arange(number).split(rows):
         scores, rivals = predictor.best(queries[0][some], queries[1][some])
@@ -193,17 +228,19 @@ def _contest(
         further = torch.cat([model.score_pairs(*one) for one in each]).view(pairs.shape)
         further[:, 1:].masked_fill_(missing, -torch.inf)
         listed = torch.cat([rivals, ends], 1)
-        others = drawn.expand(len(entity), -1)
-        counted = predictor.excluded.contains(entity.unsqueeze(1), direction.unsqueeze(1), others)
-        counted |= _are_in(others, listed)
+        beyond = drawn.expand(len(entity), -1)
+        counted = predictor.excluded.contains(entity.unsqueeze(1), direction.unsqueeze(1), beyond)
+        counted |= _are_in(beyond, listed)
         rest = model.score(entity, direction, drawn).masked_fill(counted, -torch.inf)
         score = torch.cat([further[:, :1], scores, further[:, 1:], rest], 1)
-        everyone = torch.cat([answer.unsqueeze(1), listed, others], 1)
-        parts.append((score, *said.about(everyone)))
-    score, worth, reached, joined = (torch.cat(column) for column in zip(*parts, strict=True))
+        everyone = torch.cat([answer.unsqueeze(1), listed, beyond], 1)
+        parts.append((score, *said.about(everyone), evidence.walks.unmentioned[everyone]))
+    score, worth, reached, joined, unmentioned = (
+        torch.cat(column) for column in zip(*parts, strict=True)
+    )
     stands_for = torch.ones_like(score[0, 1:])
-    stands_for[-len(drawn) :] = len(graph.entities) / len(drawn)
-    return _Contest(score, worth, reached, joined, stands_for)
+    stands_for[-len(drawn) :] = stand_for
+    return _Contest(score, worth, reached, joined, unmentioned, stands_for)
 
 
 def _are_in(ids: Tensor, listed: Tensor) -> Tensor:
