@@ -13,7 +13,7 @@ Settings are otherwise those of the configuration, steps and negatives aside if 
 last parameters, and its figures are those of the whole validation split (filtered, both sides, realistic rank
 on ties). The test split is not looked at.
 
-    python benchmarks/other_levers.py --steps 3000 --negatives 500 --jobs 4 --out results/other_levers.json
+    python benchmarks/other_levers.py --steps 1500 --negatives 300 --jobs 4 --out results/other_levers.json
 
 The file is written after every training; those that it has with the same settings are left out.
 """

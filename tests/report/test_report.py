@@ -121,6 +121,25 @@ def test_changes_are_set_beside_the_configuration_best_first(results: Path) -> N
     ]
 
 
+def test_evidence_is_set_beside_the_same_embeddings_alone(results: Path) -> None:
+    for name, alone, mrr in (("1-hop", 0.50, 0.51), ("2-hops", 0.502, 0.52)):
+        for seed in (0, 1):
+            one = record("wn18rr", f"wn18rr-{name}", seed, mrr)
+            without = record("wn18rr", f"wn18rr-{name}", seed, alone)["figures"]["standard"]
+            figures = one["figures"] | {"embedding": without}
+            keep(results, one | {"study": "evidence", "split": "valid", "figures": figures})
+    useless = record("wn18rr", "wn18rr-3-hops", 0, 0.501)  # where evidence changes nothing
+    keep(results, useless | {"study": "evidence", "split": "valid"})
+    (section,) = variation_sections(results)
+    rows = [line.split(" | ")[:4] for line in section.splitlines() if line.startswith("| ")][2:]
+    assert rows == [
+        ["| none", "2", ".5010", ""],
+        ["| 1 hop", "2", ".5100", "+.0100"],
+        ["| 2 hops", "2", ".5200", "+.0180"],
+        ["| 3 hops", "1", ".5010", "+.0000"],
+    ]
+
+
 def test_damaged_results_are_named(results: Path) -> None:
     path = results / "runs" / "wn18rr" / "wn18rr" / "seed-0.json"
     path.write_text('{"format": 9}')

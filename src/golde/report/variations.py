@@ -1,15 +1,17 @@
-"""Studies around a configuration as sections of a page: single settings changed, and other models."""
+"""Studies around a configuration as sections of a page: settings changed, other models, and evidence."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from statistics import fmean
 
-from golde.report.results import Record, read_records, values, variants
+from golde.report.results import EMBEDDING, STANDARD, Record, read_records, values, variants
 from golde.report.tables import Table, figure, machine, short_commit
 
 UNCHANGED = "as-configured"
 """The variant that all others are set beside."""
+
+HEAD = ["variant", "seeds", "MRR", "difference", "H@10", "MR"]
 
 STUDIES = {
     "levers": ("What moves accuracy", "One setting of the configuration is changed at a time."),
@@ -19,38 +21,72 @@ STUDIES = {
     ),
 }
 
+EVIDENCE = (
+    "What facts in a row add",
+    "[Evidence](evidence.md) of so many training facts counts beside the embedding of the configuration; "
+    "differences are to the same embeddings alone. *joined*: whether a fact joins the two already counts too.",
+)
+
 
 def variation_sections(results: Path) -> list[str]:
     """A section a study with a table a graph, the best first; no table without its configuration."""
     records = read_records(results, "studies")
+    sections = [
+        (title, what, _tables(variants(records, study))) for study, (title, what) in STUDIES.items()
+    ]
+    sections.append((*EVIDENCE, _evidence_tables(variants(records, "evidence"))))
     return [
         "\n\n".join([f"## {title}", what, *(table.markdown() for table in tables)])
-        for study, (title, what) in STUDIES.items()
-        if (tables := _tables(variants(records, study)))
+        for title, what, tables in sections
+        if tables
     ]
 
 
 def _tables(found: dict[tuple[str, str], list[Record]]) -> list[Table]:
-    graphs = [graph for graph, variant in found if variant == UNCHANGED]
+    return [_table(graph, _of(graph, found)) for graph, variant in found if variant == UNCHANGED]
+
+
+def _evidence_tables(found: dict[tuple[str, str], list[Record]]) -> list[Table]:
     return [
-        _table(graph, {variant: r for (of, variant), r in found.items() if of == graph})
-        for graph in graphs
+        _evidence_table(graph, _of(graph, found)) for graph in dict.fromkeys(g for g, _ in found)
     ]
+
+
+def _of(graph: str, found: dict[tuple[str, str], list[Record]]) -> dict[str, list[Record]]:
+    return {variant: records for (of, variant), records in found.items() if of == graph}
 
 
 def _table(graph: str, found: dict[str, list[Record]]) -> Table:
     base = fmean(values(found[UNCHANGED], "mrr"))
-    by_mrr = sorted(found.items(), key=lambda item: -fmean(values(item[1], "mrr")))
-    head = ["variant", "seeds", "MRR", "difference", "H@10", "MR"]
-    return Table(graph, head, [_row(name, base, records) for name, records in by_mrr], _note(found))
+    rows = [
+        _row(name, records, None if name == UNCHANGED else base)
+        for name, records in sorted(found.items(), key=lambda one: -fmean(values(one[1], "mrr")))
+    ]
+    return Table(graph, HEAD, rows, _note(found))
 
 
-def _row(name: str, base: float, records: list[Record]) -> list[str]:
+def _evidence_table(graph: str, found: dict[str, list[Record]]) -> Table:
+    """The embeddings alone, then what each variant makes of its own."""
+    alone = {name: [_alone(record) for record in records] for name, records in found.items()}
+    rows = [
+        _row(name, records, fmean(values(alone[name], "mrr"))) for name, records in found.items()
+    ]
+    every = [record for records in alone.values() for record in records]
+    return Table(graph, HEAD, [_row("none", every, None), *rows], _note(found))
+
+
+def _alone(record: Record) -> Record:
+    """The same with the figures of the embedding as its own; they are where evidence changes nothing."""
+    figures = record["figures"]
+    return record | {"figures": {STANDARD: figures.get(EMBEDDING, figures[STANDARD])}}
+
+
+def _row(name: str, records: list[Record], base: float | None) -> list[str]:
     mrr = fmean(values(records, "mrr"))
-    difference = "" if name == UNCHANGED else f"{mrr - base:+.4f}".replace("0.", ".")
+    difference = "" if base is None else f"{mrr - base:+.4f}".replace("0.", ".")
     others = [figure(one, fmean(values(records, one))) for one in ("hits@10", "mr")]
-    words = name.replace("-", " ")
-    return [words, str(len(records)), f"{mrr:.4f}".removeprefix("0"), difference, *others]
+    words, seeds = name.replace("-", " "), len({record["seed"] for record in records})
+    return [words, str(seeds), f"{mrr:.4f}".removeprefix("0"), difference, *others]
 
 
 def _note(found: dict[str, list[Record]]) -> str:
