@@ -24,7 +24,7 @@ STUDIES = {
 EVIDENCE = (
     "What facts in a row add",
     "[Evidence](evidence.md) of so many training facts counts beside the embedding of the configuration; "
-    "differences are to the same embeddings alone. *joined*: whether a fact joins the two already counts too.",
+    "differences are to the same embeddings alone. *joined*: that a fact joins the two already counts too.",
 )
 
 
