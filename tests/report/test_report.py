@@ -34,7 +34,7 @@ def record(graph: str, config: str, seed: int, mrr: float, **changes: Any) -> di
         "seed": seed,
         "split": "test",
         "settings": {"model": {"signature": "P4"}},
-        "parameters": {},
+        "parameters": {"entity": 32},
         "training": {"seconds": 100.0 + seed, "steps": 500, "trainings_at_a_time": 1},
         "figures": {
             "standard": {"metrics": {"both": both}},

@@ -78,7 +78,7 @@ def evidence_points(found: Mapping[str, Any] | None) -> list[tuple[str, str]]:
         return []
     judged = found["validation"]
     joined = f"; {found['joined']:+.3g} where a fact joins the two" if found["joined"] else ""
-    unmentioned = found.get("unmentioned", 0)  # not in runs of before
+    unmentioned = found["unmentioned"]
     return [
         ("evidence", f"of {facts_in_a_row(found['hops'])}"),
         ("", f"{found['bodies']:,} kinds of walks weighed on {found['asked']:,} questions"),

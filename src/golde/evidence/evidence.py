@@ -1,4 +1,4 @@
-"""What the walks from a query's entity add to the scores of answers."""
+"""What the training facts add to the scores of answers, above all the walks from a query's entity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from golde.evidence.weights import Weights, places
 
 
 class Found(NamedTuple):
-    """What is added for answers that walks lead to, (n,) each, by query and answer; all others get 0."""
+    """What walks say of the answers that they lead to, (n,) each, by query and answer."""
 
     query: Tensor
     answer: Tensor
@@ -91,7 +91,7 @@ class Evidence:
     def added_to(
         self, scores: Tensor, entity: Tensor, direction: Tensor, candidates: Tensor | range
     ) -> Tensor:
-        """Scores (B, N) of candidates, ids or a range of them, with what walks add to them."""
+        """Scores (B, N) of candidates, ids or a range of them, with what is added to them."""
         found = self._kept(entity, direction)
         listed: slice | Tensor
         if isinstance(candidates, range):
@@ -137,7 +137,7 @@ class Evidence:
         return added + self._of_unmentioned(answer)
 
     def _of_unmentioned(self, answers: slice | Tensor) -> Tensor:
-        """What is added to answers of whatever query."""
+        """What is added to each of some answers for not being mentioned, whatever the query."""
         return self.unmentioned * self.walks.unmentioned[answers]
 
     def _kept(self, entity: Tensor, direction: Tensor) -> Found:
@@ -178,9 +178,8 @@ class Evidence:
         weights = Weights(*(tensors[name].to(triples.device) for name in Weights._fields))
         hops, numbers = (tensors[name].flatten().tolist() for name in ("hops", "beside_the_score"))
         lengths = [[n] for n in range(1, len(MOST_FACTS) + 1)]
-        numbers += [0.0] * (
-            len(numbers) == 2
-        )  # as it was before answers that none mentions counted
+        if len(numbers) == 2:  # stored before answers that no fact mentions counted
+            numbers.append(0.0)
         if not (_are_whole(weights, relations) and hops in lengths and len(numbers) == 3):
             raise GoldeError("holds evidence that is damaged, or of another graph")
         evidence = cls(

@@ -5,13 +5,13 @@ embedding's score is a few numbers, chosen together by MRR on the validation fac
 answer is multiplied by, how far an answer that walks lead to at all is *lifted* above those that none leads
 to, and if wished what is added where some fact joins the two entities already. All are 0 where nothing is
 gained. Where MRR hardly differs mean rank decides: too low a lift sends answers far behind whose walks are
-worth less than none, which MRR does not see. So does the embedding those that no training fact mentions, of
-which it was only ever told that they are wrong: by mean rank it is chosen what is added to them.
+worth less than none, which MRR does not see. Answers that no training fact mentions are far behind as well:
+the embedding was only ever told that they are wrong. What is added to them is chosen by mean rank.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -35,15 +35,17 @@ DRAWN = 300
 MOST_JUDGED = 5_000
 """Validation facts that it is made on, drawn where there are more."""
 
-SCALES = [2.0 ** (n / 2) for n in range(-12, 9)]
+SCALES = [2.0 ** (n / 2) for n in range(-12, 13)]
 LIFTS = [float(n) for n in range(0, 19, 2)]
 JOINED = [0.0, *SCALES, *(-scale for scale in SCALES)]
-"""What the numbers are chosen from, that of answers which none mentions from 0 and ``SCALES``."""
+"""What the numbers are chosen from: lifts by steps of 1 in the end, that of answers which no training fact
+mentions from 0 and ``SCALES``."""
 
 HARDLY = 5e-4
 """MRR that a choice may be short of the best, if its mean rank is lower."""
 
 _PAIRS_AT_ONCE = 1 << 14
+_ROWS_AT_ONCE = 256  # what is ranked at a time stays in a processor's cache
 
 
 class Beside(NamedTuple):
@@ -87,25 +89,37 @@ class _Contest(NamedTuple):
     reached: Tensor
     joined: Tensor
     unmentioned: Tensor
-    stands_for: Tensor  # (K,) entities that a rival counts as
+    kinds: Sequence[tuple[int, float]]
+    """How many of the K rivals, in this order, stand for how many entities each."""
 
     def mrr(self, beside: Beside) -> float:
         """Of the answers among their rivals."""
-        return float(self._ranks(beside).reciprocal().mean())
+        return float(self.ranks(beside).reciprocal().mean())
 
-    def mean_rank(self, beside: Beside) -> float:
-        """Of the answers among their rivals."""
-        return float(self._ranks(beside).mean())
+    def ranks(self, beside: Beside) -> Tensor:
+        """Of the answers among their rivals, (n,); a tie counts half."""
+        rows = zip(*(column.split(_ROWS_AT_ONCE) for column in self[:5]), strict=True)
+        return torch.cat([self._ranks(beside, *some) for some in rows])
 
-    def _ranks(self, beside: Beside) -> Tensor:
-        """A tie counts half."""
-        said = beside.scale * (self.worth + beside.lift * self.reached)
-        scores = self.score + said + beside.joined * self.joined
-        if beside.unmentioned:
-            scores = scores + beside.unmentioned * self.unmentioned
+    def _ranks(
+        self,
+        beside: Beside,
+        score: Tensor,
+        worth: Tensor,
+        reached: Tensor,
+        joined: Tensor,
+        unmentioned: Tensor,
+    ) -> Tensor:
+        scores = score + beside.scale * (worth + beside.lift * reached)
+        scores += beside.joined * joined + beside.unmentioned * unmentioned
         own, rivals = scores[:, :1], scores[:, 1:]
-        above = ((rivals > own).to(scores) + (rivals >= own).to(scores)) / 2
-        return 1 + (above @ self.stands_for).double()
+        above = (rivals > own).to(torch.int8) + (rivals >= own).to(torch.int8)
+        ranks = torch.ones_like(score[:, 0], dtype=torch.float64)
+        for part, (_, stands_for) in zip(
+            above.split([number for number, _ in self.kinds], 1), self.kinds, strict=True
+        ):
+            ranks += part.sum(1) * (stands_for / 2)
+        return ranks
 
 
 def gather(
@@ -175,29 +189,30 @@ def _best(contest: _Contest, before: float, *, walked: bool, joined: bool) -> tu
         """The one of lowest mean rank, the first of equals, of those that reach nearly as much."""
         nonlocal chosen
         enough = max(before, best - HARDLY)
-        chosen = min(
-            (chosen, *(one for one in turn if contest.mrr(one) >= enough)), key=contest.mean_rank
-        )
+        lowest = float(contest.ranks(chosen).mean())
+        for one in turn:
+            ranks = contest.ranks(one)
+            if ranks.mean() < lowest and ranks.reciprocal().mean() >= enough:
+                chosen, lowest = one, float(ranks.mean())
 
     if chosen.scale:
-        steady(
-            chosen._replace(scale=chosen.scale * 2 ** (root / 2), lift=max(0.0, chosen.lift + more))
-            for root, more in product(range(-2, 3), range(-4, 5))
-        )
-    if contest.unmentioned.any():
-        steady(chosen._replace(unmentioned=one) for one in SCALES)
+        about = [one for one in SCALES if chosen.scale / 2 <= one <= chosen.scale * 2]
+        lifts = [chosen.lift + more for more in range(-4, 5) if chosen.lift + more >= 0]
+        steady([chosen._replace(scale=scale, lift=lift) for scale, lift in product(about, lifts)])
+    if chosen.scale or chosen.joined:
+        steady([chosen._replace(unmentioned=one) for one in SCALES])
     return chosen, contest.mrr(chosen)
 
 
-def _others(walks: Walks, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Entities drawn to stand for all, those that facts mention and the rest; how many each stands for."""
-    ids, stand_for = [], []
+def _others(walks: Walks, generator: torch.Generator) -> tuple[Tensor, list[tuple[int, float]]]:
+    """Entities drawn to stand for all: how many that facts mention, and that none does, each for how many."""
+    ids, kinds = [], []
     for kind in (~walks.unmentioned, walks.unmentioned):
         every = kind.cpu().nonzero()[:, 0]
         drawn = every[torch.randperm(len(every), generator=generator)[:DRAWN]]
         ids.append(drawn)
-        stand_for.append(torch.full(drawn.shape, len(every) / max(1, len(drawn))))
-    return torch.cat(ids).to(walks.device), torch.cat(stand_for).to(walks.device)
+        kinds.append((len(drawn), len(every) / max(1, len(drawn))))
+    return torch.cat(ids).to(walks.device), kinds
 
 
 @torch.no_grad()
@@ -206,10 +221,10 @@ def _contest(
     graph: KnowledgeGraph,
     evidence: Evidence,
     facts: Tensor,
-    others: tuple[Tensor, Tensor],
+    others: tuple[Tensor, list[tuple[int, float]]],
 ) -> _Contest:
     """The answers of both sides of facts, each among the best others that are not known and ``_others``."""
-    drawn, stand_for = others
+    drawn, kinds = others
     queries = both_sides(facts, len(graph.relations))
     predictor = Predictor(model, graph, top=RIVALS, known="drop")
     number = len(queries[0])
@@ -227,20 +242,18 @@ def _contest(
         each = zip(*(c.split(_PAIRS_AT_ONCE) for c in (*asked, pairs.flatten())), strict=True)
         further = torch.cat([model.score_pairs(*one) for one in each]).view(pairs.shape)
         further[:, 1:].masked_fill_(missing, -torch.inf)
-        listed = torch.cat([rivals, ends], 1)
         beyond = drawn.expand(len(entity), -1)
         counted = predictor.excluded.contains(entity.unsqueeze(1), direction.unsqueeze(1), beyond)
-        counted |= _are_in(beyond, listed)
+        counted |= _are_in(beyond, torch.cat([rivals, ends.masked_fill(missing, -1)], 1))
         rest = model.score(entity, direction, drawn).masked_fill(counted, -torch.inf)
         score = torch.cat([further[:, :1], scores, further[:, 1:], rest], 1)
-        everyone = torch.cat([answer.unsqueeze(1), listed, beyond], 1)
+        everyone = torch.cat([answer.unsqueeze(1), rivals, ends, beyond], 1)
         parts.append((score, *said.about(everyone), evidence.walks.unmentioned[everyone]))
     score, worth, reached, joined, unmentioned = (
         torch.cat(column) for column in zip(*parts, strict=True)
     )
-    stands_for = torch.ones_like(score[0, 1:])
-    stands_for[-len(drawn) :] = stand_for
-    return _Contest(score, worth, reached, joined, unmentioned, stands_for)
+    listed = score.shape[1] - 1 - len(drawn)
+    return _Contest(score, worth, reached, joined, unmentioned, [(listed, 1.0), *kinds])
 
 
 def _are_in(ids: Tensor, listed: Tensor) -> Tensor:

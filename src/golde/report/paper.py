@@ -27,7 +27,7 @@ from golde.report.tables import (
     NOT_RUN,
     Table,
     figure,
-    joined_pairs,
+    held_out,
     machine,
     mean_or_not_run,
     published,
@@ -122,7 +122,9 @@ class PaperTables:
         what = f"evidence of {facts_in_a_row(found[0]['hops'])} counts"
         if not any(one["scale"] for one in found):
             what = "counts whether a training fact joins an answer to the query already"
-        return f" In ours {what} beside the embedding; the last row has that alone.{joined_pairs(records)}"
+        return (
+            f" In ours {what} beside the embedding; the last row has that alone.{held_out(records)}"
+        )
 
     def small(self) -> list[Table]:
         """Tables 5 and 11: 32 numbers an entity."""
@@ -181,7 +183,8 @@ class PaperTables:
                 )
             head = ["geometry", "MRR", "H@10", "our MRR", "our H@10", "our space", "seeds"]
             of_graph = [r for (g, _), records in found.items() if g == graph for r in records]
-            tables.append(Table(f"Table 3, {title}: geometries", head, rows, _study_note(of_graph)))
+            note = f"{_study_note(of_graph)}{_sizes(of_graph)}"
+            tables.append(Table(f"Table 3, {title}: geometries", head, rows, note))
         return tables
 
     def relations(self) -> Table:
@@ -320,6 +323,14 @@ def _seeds(records: list[Record]) -> str:
 def _splits(records: list[Record]) -> str:
     words = {"valid": "validation", "test": "test"}
     return " and ".join(dict.fromkeys(words[record["split"]] for record in records))
+
+
+def _sizes(records: list[Record]) -> str:
+    """With how many numbers an entity the figures of a study came about."""
+    if not records:
+        return ""
+    found = sorted({r["parameters"]["entity"] for r in records})
+    return f" Ours with {' or '.join(map(str, found))} numbers an entity, the published ones at full size."
 
 
 def _study_note(records: list[Record]) -> str:

@@ -94,23 +94,38 @@ def reproduced_section(results: Path) -> str:
     records = read_records(results, "runs")
     machines = dict.fromkeys(map(machine, records))
     return (
-        f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING}{joined_pairs(records)} "
+        f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING}{held_out(records)} "
         f"{'; '.join(machines)}{shared(records)}. "
         "Each row is written by `golde reproduce configs/CONFIGURATION.toml`."
     )
 
 
-def joined_pairs(records: Iterable[Record]) -> str:
+def held_out(records: Iterable[Record]) -> str:
     """Beside which figures evidence has learned how facts were held out, in words; empty where it has not."""
-    found = [r for r in records if r["training"].get("evidence", {}).get("joined", 0) < 0]
+    weighed = [r for r in records if "evidence" in r["training"]]
+    raised = [r for r in weighed if r["training"]["evidence"].get("unmentioned", 0) > 0]
+    if not raised:
+        return _joined_pairs(weighed)
+    return (
+        f"{_joined_pairs(weighed)} On {_graphs(raised)} answers that only validation or test mentions are "
+        "raised, as far as validation tells by mean rank."
+    )
+
+
+def _graphs(records: Iterable[Record]) -> str:
+    return " and ".join(dict.fromkeys(record["graph"] for record in records))
+
+
+def _joined_pairs(records: Iterable[Record]) -> str:
+    found = [r for r in records if r["training"]["evidence"]["joined"] < 0]
     if not found:
         return ""
-    graphs = " and ".join(dict.fromkeys(record["graph"] for record in found))
     alone = all(not record["training"]["evidence"]["scale"] for record in found)
+    share = "nearly all" if alone else "much"
     return (
-        f" On {graphs} {'all' if alone else 'much'} of what evidence adds is that answers which a training "
-        "fact joins to the query already are ranked low, nearly as if they were left out: held-out facts "
-        "of the set are not between such pairs, as those of validation tell."
+        f" On {_graphs(found)} {share} of what evidence adds is that answers which a training fact joins to "
+        "the query already are ranked low, nearly as if they were left out: held-out facts of the set are "
+        "not between such pairs, as those of validation tell."
     )
 
 

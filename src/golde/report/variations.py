@@ -23,13 +23,15 @@ STUDIES = {
 
 EVIDENCE = (
     "What facts in a row add",
-    "[Evidence](evidence.md) of so many training facts counts beside the embedding of the configuration; "
-    "differences are to the same embeddings alone. *joined*: that a fact joins the two already counts too.",
+    "[Evidence](evidence.md) of so many training facts counts beside the embedding, which is that of the "
+    "configuration but for fewer steps and negatives. As many walks are taken as by default: the more facts "
+    "in a row, the fewer questions weights are learned from. Differences are to the same embeddings alone. "
+    "*joined*: that a fact joins the two already counts too.",
 )
 
 
 def variation_sections(results: Path) -> list[str]:
-    """A section a study with a table a graph, the best first; no table without its configuration."""
+    """A section a study with a table a graph: the best first, beside the configuration."""
     records = read_records(results, "studies")
     sections = [
         (title, what, _tables(variants(records, study))) for study, (title, what) in STUDIES.items()

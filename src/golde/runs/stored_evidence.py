@@ -15,7 +15,7 @@ from golde.runs.atomic import read_tensors, write_tensors
 
 _GATHERED: dict[str, type] = {
     **dict.fromkeys(("hops", "bodies", "asked"), int),
-    **dict.fromkeys(("scale", "lift", "joined"), float),
+    **dict.fromkeys(("scale", "lift", "joined", "unmentioned"), float),
     "validation": dict,
 }
 _JUDGED: dict[str, type] = {"before": float, "after": float, "facts": int}
@@ -38,6 +38,8 @@ class StoredEvidence(NamedTuple):
                 f"{path}: was gathered for other parameters than the run has now; {_fix(path)}"
             )
         gathered: Any = about.get("gathered")
+        if isinstance(gathered, dict):
+            gathered.setdefault("unmentioned", 0.0)  # stored before such answers counted
         if not _has(gathered, _GATHERED) or not _has(gathered["validation"], _JUDGED):
             raise RunError(f"{path}: its metadata is damaged; {_fix(path)}")
         return cls(path, tensors, gathered)
