@@ -17,6 +17,8 @@ from golde.errors import GoldeError, RunError
 from golde.report.reproduce import Place, reproduce
 from golde.report.studies import Job
 from golde.runs import RunFolder
+from golde.runs.card import refresh_card
+from golde.runs.stored_evidence import StoredEvidence
 from tiny import quick, ring
 
 
@@ -86,6 +88,36 @@ def test_evidence_of_other_parameters_is_refused(run: golde.Run) -> None:
         golde.load_run(run.folder.path, device="cpu")
     assert call("evidence", run.folder.path, "--device", "cpu").exit_code == 0
     golde.load_run(run.folder.path, device="cpu")
+
+
+def test_evidence_of_runs_from_before_is_read(run: golde.Run) -> None:
+    """When nothing was said of answers that no training fact mentions."""
+    run.gather_evidence(1)
+    path, model = run.folder.evidence_file, run.folder._file_digest("model.safetensors")
+    stored = StoredEvidence.read(path, model=model)
+    del stored.gathered["unmentioned"]
+    stored.write(model=model)
+    again = golde.load_run(run.folder.path, device="cpu")
+    assert again.model.evidence is not None
+    found = again.folder.gathered()
+    assert found is not None
+    assert found["unmentioned"] == 0
+    stored.gathered["unmentioned"] = "much"
+    stored.write(model=model)
+    with pytest.raises(RunError, match=r"its metadata is damaged.*golde evidence"):
+        golde.load_run(run.folder.path, device="cpu")
+
+
+def test_the_card_speaks_of_evidence_that_counts(run: golde.Run) -> None:
+    card = run.folder.path / "MODEL_CARD.md"
+    run.gather_evidence(1)
+    assert "what training facts in a row say" in card.read_text("utf-8")
+    model = run.folder._file_digest("model.safetensors")
+    stored = StoredEvidence.read(run.folder.evidence_file, model=model)
+    stored.gathered.update(scale=0.0, lift=0.0, joined=0.0, unmentioned=0.0)
+    stored.write(model=model)
+    refresh_card(run.folder)
+    assert "facts in a row" not in card.read_text("utf-8")
 
 
 @pytest.mark.parametrize("content", [b"", b"\x08\0\0\0\0\0\0\0{}      "])

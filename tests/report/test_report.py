@@ -16,7 +16,7 @@ from golde.report.pages import CLOSE, OPEN, rendered, write_pages
 from golde.report.paper import GRAPHS, PaperTables, paper
 from golde.report.plots import write_plots
 from golde.report.results import FIGURES, read_records, summaries, write_record
-from golde.report.tables import NOT_RUN, Table, reproduced
+from golde.report.tables import NOT_RUN, Table, held_out, reproduced
 from golde.report.variations import variation_sections
 
 ROOT = Path(__file__).parents[2]
@@ -140,6 +140,21 @@ def test_evidence_is_set_beside_the_same_embeddings_alone(results: Path) -> None
     ]
 
 
+def test_it_is_said_where_figures_know_how_facts_were_held_out() -> None:
+    def weighed(graph: str, **numbers: float) -> dict[str, Any]:
+        one = record(graph, graph, 0, 0.5)
+        evidence = {"scale": 1.0, "joined": 0.0, **numbers}
+        return one | {"training": one["training"] | {"evidence": evidence}}
+
+    assert held_out([record("wn18rr", "wn18rr", 0, 0.5), weighed("world")]) == ""
+    joined = held_out([weighed("fb15k-237", joined=-4.0), weighed("wn18rr")])
+    assert joined.startswith(" On fb15k-237 much of what evidence adds")
+    assert "mentions" not in joined
+    assert " On fb15k-237 nearly all of" in held_out([weighed("fb15k-237", joined=-4.0, scale=0.0)])
+    raised = held_out([weighed("umls", unmentioned=0.0), weighed("wn18rr", unmentioned=0.5)])
+    assert raised.startswith(" On wn18rr answers that only validation or test mentions are raised")
+
+
 def test_damaged_results_are_named(results: Path) -> None:
     path = results / "runs" / "wn18rr" / "wn18rr" / "seed-0.json"
     path.write_text('{"format": 9}')
@@ -166,6 +181,10 @@ def test_the_paper_has_ours_beside_it(results: Path) -> None:
     assert ours[1:] == ["525", ".525", ".475", ".525", ".625", "3"]
     assert row(tables, main, "ours: wn18rr, self-filter")[2] == ".530"
     assert row(tables, "Tables 5 and 11, WN18RR", "ours: wn18rr-k32, standard")[1] == ".480"
+    geometries = next(one for one in tables if one.title.startswith("Table 3, WN18RR"))
+    assert geometries.note.endswith(
+        "Ours with 32 numbers an entity, the published ones at full size."
+    )
     assert row(tables, "Table 3, WN18RR", "E, one space") == [
         *("E, one space", ".496", ".585", ".432", ".532", "P4", "1"),
     ]

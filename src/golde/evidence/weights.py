@@ -204,9 +204,15 @@ def _numbered(samples: list[Sample], device: torch.device) -> tuple[Sample, Tens
 def _fitted(
     sample: Sample, direction: Tensor, codes: int, directions: int, progress: Callable[[int], None]
 ) -> tuple[Tensor, Tensor]:
-    """Weights (codes,) and constants (directions,) of least loss, by L-BFGS."""
+    """Weights (codes,) and constants (directions,) of least loss, by L-BFGS.
+
+    In double precision: in single, the order of a sum shows in the third decimal.
+    """
+    sample = sample._replace(
+        strength=sample.strength.double(), stands_for=sample.stands_for.double()
+    )
     # Those of bodies, how far each direction is from what all have in common, and that.
-    parameters = torch.zeros(codes + directions + 1, device=direction.device, requires_grad=True)
+    parameters = sample.strength.new_zeros(codes + directions + 1, requires_grad=True)
     spread = torch.full_like(parameters, SPREAD, requires_grad=False)
     spread[-1] = SPREAD_OF_ALL
     optimiser = torch.optim.LBFGS(
@@ -229,7 +235,7 @@ def _fitted(
         optimiser.step(loss)
         progress(done + 1)
     weights, apart, common = parameters.detach().split([codes, directions, 1])
-    return weights.clone(), common + apart
+    return weights.float(), (common + apart).float()
 
 
 def cross_entropy(sample: Sample, direction: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
@@ -237,7 +243,7 @@ def cross_entropy(sample: Sample, direction: Tensor, weights: Tensor, ends: Tens
     bodies = weights.index_select(0, sample.code) * sample.strength
     scores = ends.index_select(0, direction[sample.query]).index_add(0, sample.end, bodies)
     stand = scores + sample.stands_for
-    none = torch.zeros(len(direction), device=direction.device)
+    none = stand.new_zeros(len(direction))
     highest = none.scatter_reduce(0, sample.query, stand.detach(), "amax")  # at least that of none
     total = (-highest).exp().index_add(0, sample.query, (stand - highest[sample.query]).exp())
     return (total.log() + highest).sum() - scores[sample.right].sum()

@@ -98,23 +98,24 @@ class _Contest(NamedTuple):
 
     def ranks(self, beside: Beside) -> Tensor:
         """Of the answers among their rivals, (n,); a tie counts half."""
-        rows = zip(*(column.split(_ROWS_AT_ONCE) for column in self[:5]), strict=True)
-        return torch.cat([self._ranks(beside, *some) for some in rows])
+        return torch.cat(
+            [
+                self._of(slice(start, start + _ROWS_AT_ONCE))._ranks(beside)
+                for start in range(0, len(self.score), _ROWS_AT_ONCE)
+            ]
+        )
 
-    def _ranks(
-        self,
-        beside: Beside,
-        score: Tensor,
-        worth: Tensor,
-        reached: Tensor,
-        joined: Tensor,
-        unmentioned: Tensor,
-    ) -> Tensor:
-        scores = score + beside.scale * (worth + beside.lift * reached)
-        scores += beside.joined * joined + beside.unmentioned * unmentioned
+    def _of(self, some: slice) -> _Contest:
+        score, worth, reached, joined, unmentioned, kinds = self
+        rows = score[some], worth[some], reached[some], joined[some], unmentioned[some]
+        return _Contest(*rows, kinds)
+
+    def _ranks(self, beside: Beside) -> Tensor:
+        scores = self.score + beside.scale * (self.worth + beside.lift * self.reached)
+        scores += beside.joined * self.joined + beside.unmentioned * self.unmentioned
         own, rivals = scores[:, :1], scores[:, 1:]
         above = (rivals > own).to(torch.int8) + (rivals >= own).to(torch.int8)
-        ranks = torch.ones_like(score[:, 0], dtype=torch.float64)
+        ranks = torch.ones_like(own[:, 0], dtype=torch.float64)
         for part, (_, stands_for) in zip(
             above.split([number for number, _ in self.kinds], 1), self.kinds, strict=True
         ):
@@ -199,7 +200,7 @@ def _best(contest: _Contest, before: float, *, walked: bool, joined: bool) -> tu
         about = [one for one in SCALES if chosen.scale / 2 <= one <= chosen.scale * 2]
         lifts = [chosen.lift + more for more in range(-4, 5) if chosen.lift + more >= 0]
         steady([chosen._replace(scale=scale, lift=lift) for scale, lift in product(about, lifts)])
-    if chosen.scale or chosen.joined:
+    if (chosen.scale or chosen.joined) and contest.unmentioned[:, 0].any():
         steady([chosen._replace(unmentioned=one) for one in SCALES])
     return chosen, contest.mrr(chosen)
 

@@ -140,9 +140,9 @@ def machine(record: Record) -> str:
 
 
 def shared(records: Iterable[Record]) -> str:
-    """Whether trainings had the machine to themselves, in words."""
+    """Whether the trainings of a command had the machine to themselves, in words."""
     many = max((record["training"]["trainings_at_a_time"] for record in records), default=1)
-    return f", up to {many} trainings at a time" if many > 1 else ""
+    return f", up to {many} trainings at a time by one command" if many > 1 else ""
 
 
 def mean_or_not_run(values: Sequence[float], name: str) -> str:

@@ -179,7 +179,8 @@ def _figures(folder: RunFolder, metrics: Mapping[str, Any]) -> str:
 
 def _evidence(folder: RunFolder) -> str:
     """What counts beside the embedding, if anything does."""
-    if not folder.evidence_file.exists():
+    found = folder.gathered()
+    if found is None or not any(found[one] for one in ("scale", "joined", "unmentioned")):
         return ""
     return (
         "Beside the embedding counts what training facts in a row say for or against an answer "
