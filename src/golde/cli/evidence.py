@@ -32,7 +32,7 @@ def evidence(
     ] = None,
     walks: Annotated[
         int | None,
-        typer.Option(min=1, help="Walks to learn from, for more time; unset: as configured."),
+        typer.Option(min=1, help="Walks to learn from; more take longer; unset: as configured."),
     ] = None,
     show: Annotated[
         int,
