@@ -32,6 +32,7 @@ from golde.report.scaling import scaling
 from golde.report.shown_answers import shown_answers
 from golde.report.tables import markdown as table
 from golde.report.tables import provenance, sources
+from golde.report.yago_part import yago_part
 from golde.runs.atomic import read_json
 
 
@@ -168,6 +169,7 @@ SECTIONS = {
     "gpu_growth": ("How a step on a GPU grows", gpu_growth),
     "gpu_roofline": ("What bounds a step on a GPU", gpu_roofline),
     "large_tables": ("Tables of millions of entities", large_tables),
+    "yago_part": ("At the size of YAGO3-10", yago_part),
     "gpu_accuracy": ("Kernels, precision and β: accuracy and time on a GPU", gpu_accuracy),
     "cpu_speed": ("Speed on a CPU, beside PyKEEN", cpu_speed),
     "scaling": ("Several processes", scaling),

@@ -12,6 +12,7 @@ from typing import Any
 
 from golde.config import Config
 from golde.data.catalogue import entries
+from golde.geometry import Signature
 from golde.report.results import (
     EMBEDDING,
     FIGURES,
@@ -329,8 +330,15 @@ def _sizes(records: list[Record]) -> str:
     """With how many numbers an entity the figures of a study came about."""
     if not records:
         return ""
-    found = sorted({r["parameters"]["entity"] for r in records})
-    return f" Ours with {' or '.join(map(str, found))} numbers an entity, the published ones at full size."
+    found = " or ".join(dict.fromkeys(map(_numbers, records)))
+    return f" Ours with {found}, the published ones at full size."
+
+
+def _numbers(record: Record) -> str:
+    """How many numbers an entity has, in words, its biases apart."""
+    numbers = Signature.parse(record["settings"]["model"]["signature"]).numbers
+    biases = record["parameters"]["entity"] - numbers
+    return f"{numbers} numbers{f' and {biases} biases' if biases else ''} an entity"
 
 
 def _study_note(records: list[Record]) -> str:

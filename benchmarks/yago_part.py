@@ -1,0 +1,146 @@
+"""Does training at the size of YAGO3-10 stay stable, how quick is it, and how much memory does it take?
+
+The two configurations of YAGO3-10 are trained on a part of its training facts with all of its entities, those
+that no fact of the part mentions included. FOLDER has train, valid and test, and in ``entities.txt`` (also
+``.xz``) every entity, one name a line. Fewer facts are another graph: accuracy on them says whether training
+gets anywhere, and is no figure of YAGO3-10. The test split is not looked at.
+
+    python benchmarks/yago_part.py FOLDER --steps 30000 --out results/yago_part.json
+
+The file is written after each training; one that it has with the same settings is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from common import spread
+from trainings import NEVER, Training, Trainings, attempted, measure, where
+
+from golde.config import Config
+from golde.data.graph import KnowledgeGraph
+from golde.data.loading import load_graph
+from golde.data.vocabulary import Vocabulary
+from golde.errors import GoldeError
+from golde.inference.run import Run
+from golde.runs import RunFolder
+from golde.training.defaults import resolve
+from golde.training.loop import pick_device
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+NAMES = ("yago3-10", "yago3-10-k32")
+KEY = ("configuration", "graph", "seed", "steps")
+"""What tells one training from another."""
+
+STRETCHES = 10
+"""Into how many parts of the steps the losses are summed up, and how often validation is ranked."""
+
+
+def part_with_all_entities(folder: Path) -> KnowledgeGraph:
+    """The graph of a folder, and after its entities those that are only listed."""
+    graph = load_graph(folder)
+    there = set(graph.entities.names)
+    more = [name for name in _listed(folder) if name not in there]
+    return replace(graph, entities=Vocabulary((*graph.entities.names, *more), "entity"))
+
+
+def _listed(folder: Path) -> list[str]:
+    plain, packed = folder / "entities.txt", folder / "entities.txt.xz"
+    if packed.is_file():
+        return lzma.decompress(packed.read_bytes()).decode("utf-8").split("\n")[:-1]
+    if plain.is_file():
+        return plain.read_text("utf-8").split("\n")[:-1]
+    raise GoldeError(f"{plain}: not found; list all entities there, one name a line")
+
+
+def settings(name: str, graph: KnowledgeGraph, steps: int, seed: int) -> Config:
+    """Those of a configuration, for so many steps, validation ranked as often as losses are summed up."""
+    training = {
+        "steps": steps,
+        "seed": seed,
+        "validate_every": max(1, steps // STRETCHES),
+        "patience": STRETCHES,  # to the end, whatever validation says
+        "checkpoint_seconds": NEVER,
+    }
+    config = Config.load(CONFIGS / f"{name}.toml")
+    return resolve(config.with_values(training=training, evidence={"hops": 0}), graph)
+
+
+def trained(graph: KnowledgeGraph, config: Config, device: str) -> Training:
+    """Train, and find out how it went."""
+    place = pick_device(device)
+    if place.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(place)
+    return measure(graph, config, device, look=lambda run: _looked_at(run, place))
+
+
+def _looked_at(folder: RunFolder, place: torch.device) -> Training:
+    lines = [json.loads(line) for line in folder.log.read_text("utf-8").splitlines()]
+    on_gpu = place.type == "cuda"
+    memory = round(torch.cuda.max_memory_allocated(place) / 2**30, 2) if on_gpu else None
+    rates = [line["queries_per_second"] for line in lines[1:] or lines]  # the first compiles
+    run = Run(folder, place)
+    began = time.perf_counter()
+    ranked = run.evaluate("valid", baselines=False, bootstrap=0, store=False)
+    return {
+        "losses": _stretches([line["loss"] for line in lines]),
+        "curve": folder.about()["validation"],
+        "queries_per_second": spread(rates)["median"],
+        "device_gib": memory,
+        "rank_s": round(time.perf_counter() - began, 2),
+        "ranked": ranked.metrics["both"]["count"],
+        "largest": max(float(p.detach().abs().max()) for p in run.model.parameters()),
+    }
+
+
+def _stretches(losses: list[float]) -> list[dict[str, float]]:
+    """The mean and the largest loss of each stretch."""
+    size = max(1, len(losses) // STRETCHES)
+    parts = [losses[i : i + size] for i in range(0, len(losses), size)]
+    return [
+        {"mean": round(sum(part) / len(part), 5), "largest": round(max(part), 5)} for part in parts
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--configs", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument("--steps", type=int, default=30_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    trainings = Trainings(options.out, __doc__.splitlines()[0], KEY)
+    try:
+        graph = part_with_all_entities(options.folder)
+        for name in options.configs:
+            config = settings(name, graph, options.steps, options.seed)
+            key = name, graph.name, options.seed, options.steps
+            found = trainings.get(*key)
+            if found is not None and found["settings"] == config.model_dump(exclude_none=True):
+                continue
+            one = attempted(trained, graph, config, options.device)
+            sizes = {"entities": len(graph.entities), "facts": len(graph.train)}
+            trainings.add(dict(zip(KEY, key, strict=True)) | sizes | one | where(options.device))
+            print(f"{name}: {one.get('failed') or _in_words(one)}", flush=True)
+    except GoldeError as error:
+        sys.exit(f"yago_part.py: {error}")
+
+
+def _in_words(one: Training) -> str:
+    return (
+        f"{one['seconds']} s, {one['queries_per_second']:,.0f} queries/s, {one['device_gib']} GiB, "
+        f"validation MRR {one['validation']['mrr']:.4f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Training at the size of YAGO3-10: entities only listed, what is written down, and how it is shown."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from golde.errors import GoldeError
+from golde.report.yago_part import yago_part
+from golde.training.loop import DivergedError
+from tiny import ring
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    yield __import__("yago_part")
+    for name in ("yago_part", "trainings", "common"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The ring as files, with a list of its entities and two more."""
+    graph = ring()
+    folder = tmp_path / "ring-part"
+    folder.mkdir()
+    for split in ("train", "valid", "test"):
+        facts = graph.split(split).tolist()
+        names = ((graph.entities[h], graph.relations[r], graph.entities[t]) for h, r, t in facts)
+        (folder / f"{split}.tsv").write_text("".join("\t".join(fact) + "\n" for fact in names))
+    (folder / "entities.txt").write_text("unheard\n" + "\n".join(graph.entities.names) + "\nof\n")
+    return folder
+
+
+def run(module: Any, folder: Path) -> list[dict[str, Any]]:
+    out = folder.parent / "found.json"
+    given = ["--steps", "20", "--device", "cpu", "--configs", "yago3-10-k32", "--out", str(out)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["yago_part.py", str(folder), *given])
+        module.main()
+    found: list[dict[str, Any]] = json.loads(out.read_text())["trainings"]
+    return found
+
+
+def test_entities_that_are_only_listed_come_after_the_others(module: Any, folder: Path) -> None:
+    plain = module.load_graph(folder)
+    graph = module.part_with_all_entities(folder)
+    assert graph.entities.names == (*plain.entities.names, "unheard", "of")
+    assert graph.train.equal(plain.train)
+    listed = folder / "entities.txt"
+    (folder / "entities.txt.xz").write_bytes(lzma.compress(listed.read_bytes()))
+    listed.unlink()
+    assert module.part_with_all_entities(folder).entities.names == graph.entities.names
+
+
+def test_a_folder_without_the_list_is_refused(module: Any, folder: Path) -> None:
+    (folder / "entities.txt").unlink()
+    with pytest.raises(GoldeError, match=r"entities\.txt: not found; list all entities"):
+        module.part_with_all_entities(folder)
+
+
+def test_a_training_is_written_down_once_and_shown(module: Any, folder: Path) -> None:
+    (one,) = run(module, folder)
+    assert (one["entities"], one["facts"], one["graph"]) == (22, 32, "ring-part")
+    assert one["settings"]["training"]["steps"] == one["steps"] == one["curve"][-1]["step"] == 20
+    assert len(one["curve"]) == 10
+    assert one["device_gib"] is None  # of a GPU
+    assert one["settings"]["evidence"]["hops"] == 0
+    assert one["commit"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "measure", None)  # must not be called again
+        assert run(module, folder) == [one]
+    text = yago_part({"trainings": [one]})
+    assert "**Not YAGO3-10**" in text
+    assert "ring-part, 32 training facts among 22 entities" in text
+    assert f"| {one['curve'][-1]['mrr']:.3f} |" in text
+
+
+def test_losses_are_summed_up_in_ten_stretches(module: Any) -> None:
+    found = module._stretches([float(i) for i in range(100)])
+    assert [one["largest"] for one in found] == [9.0 + 10 * i for i in range(10)]
+    assert found[3]["mean"] == 34.5
+
+
+def test_a_training_that_fails_is_said_so(module: Any, folder: Path) -> None:
+    def diverged(*given: Any, **named: Any) -> None:
+        raise DivergedError("the loss is nan")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "measure", diverged)
+        (one,) = run(module, folder)
+    assert "`yago3-10-k32` failed: the loss is nan." in yago_part({"trainings": [one]})
