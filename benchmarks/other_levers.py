@@ -6,8 +6,8 @@ The configuration of a set is trained as it is and with one change at a time (``
 - relation-prediction: a term that predicts the relation of some facts from head and tail;
 - weight-averaging: all parameters are replaced by their moving average at the end;
 - then-cross-entropy: softmax cross-entropy follows the configured loss for the last share of the steps;
-- ellipsoid-geodesic, lorentzian: distances that the paper names beside those it takes, of points scaled
-  onto one ellipsoid and in the space around the hyperboloid.
+- ellipsoid-geodesic, lorentzian, lorentzian-squared: distances that the paper names beside those it takes, of
+  points scaled onto one ellipsoid and in the space around the hyperboloid.
 
 Settings are otherwise those of the configuration, steps and negatives aside if given. Each run keeps its
 last parameters, and its figures are those of the whole validation split (filtered, both sides, realistic rank

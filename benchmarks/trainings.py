@@ -1,6 +1,7 @@
 """Studies that compare trainings: each is written down as it ends, and a study cut short goes on.
 
-All are trained for a given number of steps, keep their last parameters, and are judged on the whole
+All are trained for a given number of steps, keep their last parameters (the best on validation, where that is
+ranked on the way), and are judged on the whole
 validation split (filtered, both sides, realistic rank on ties). The test split is not looked at.
 """
 

@@ -64,7 +64,7 @@ def test_entities_that_are_only_listed_come_after_the_others(module: Any, folder
 
 def test_a_folder_without_the_list_is_refused(module: Any, folder: Path) -> None:
     (folder / "entities.txt").unlink()
-    with pytest.raises(GoldeError, match=r"entities\.txt: not found; list all entities"):
+    with pytest.raises(GoldeError, match=r"entities\.txt"):
         module.part_with_all_entities(folder)
 
 
@@ -79,16 +79,34 @@ def test_a_training_is_written_down_once_and_shown(module: Any, folder: Path) ->
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "measure", None)  # must not be called again
         assert run(module, folder) == [one]
+    assert "ring-part, 32 training facts among 22 entities" in yago_part({"trainings": [one]})
+
+
+def test_every_cell_is_shown_in_its_place() -> None:
+    one = {
+        **{"configuration": "c", "graph": "g", "seed": 7, "steps": 9000, "entities": 5, "facts": 6},
+        **{"seconds": 61.4, "queries_per_second": 12345.0, "device_gib": 2.34, "rank_s": 0.46},
+        "losses": [{"mean": 3.0, "largest": 4.0}, {"mean": 2.0, "largest": 2.5}],
+        "curve": [{"step": step, "mrr": step / 10} for step in (1, 2, 3, 4)],
+        "machine": {"cpu": "a CPU", "gpu": "a GPU"},
+        "versions": {"python": "3", "torch": "2"},
+        "commit": "0123456789abcdef",
+    }
     text = yago_part({"trainings": [one]})
+    cells = (
+        "`c` | 9,000 | **61 s** | 12,345 | 2.3 GiB | 0.5 s | 3.000 | 2.000 | 2.500 | 0.200 | 0.400"
+    )
+    assert f"| {cells} |" in text
     assert "**Not YAGO3-10**" in text
-    assert "ring-part, 32 training facts among 22 entities" in text
-    assert f"| {one['curve'][-1]['mrr']:.3f} |" in text
+    assert "Seed 7. a GPU, Python 3, torch 2, commit 0123456;" in text
 
 
 def test_losses_are_summed_up_in_ten_stretches(module: Any) -> None:
-    found = module._stretches([float(i) for i in range(100)])
-    assert [one["largest"] for one in found] == [9.0 + 10 * i for i in range(10)]
-    assert found[3]["mean"] == 34.5
+    found = module._stretches([float(i) for i in range(105)])
+    assert len(found) == 10
+    assert found[0] == {"mean": 4.5, "largest": 9.0}
+    assert found[-1] == {"mean": 99.0, "largest": 104.0}
+    assert [one["mean"] for one in module._stretches([3.0, 4.0])] == [3.0, 4.0]
 
 
 def test_a_training_that_fails_is_said_so(module: Any, folder: Path) -> None:

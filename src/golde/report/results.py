@@ -1,6 +1,6 @@
 """Result files: what a training reached and where that comes from, one JSON file a seed.
 
-results/runs/GRAPH/CONFIGURATION/seed-N.json      ranked on test, and on test once
+results/runs/GRAPH/CONFIGURATION/seed-N.json      ranked on test, once a training
 results/studies/STUDY/VARIANT/seed-N.json         ranked on validation, unless the study says otherwise
 
 format         version of this layout

@@ -14,10 +14,17 @@ UNCHANGED = "as-configured"
 HEAD = ["variant", "seeds", "MRR", "difference", "H@10", "MR"]
 
 STUDIES = {
-    "levers": ("What moves accuracy", "One setting of the configuration is changed at a time."),
+    "levers": (
+        "What moves accuracy",
+        "One setting of the configuration is changed at a time, for fewer steps and mostly with fewer "
+        "negatives. Where the query is no negative, there is no bias of loops either, which is learned "
+        "from it.",
+    ),
     "baselines": (
         "Other models in the same trainer",
-        "Models of as many numbers an entity, with the batches, steps and ranking of the configuration.",
+        "Models of about as many numbers an entity, with the batches, learning rate and ranking of the "
+        "configuration, all of them for fewer steps and with fewer negatives. None but the configuration was "
+        "tuned, so this compares models under one budget, not each at its best.",
     ),
 }
 

@@ -16,6 +16,7 @@ HEAD = [
     "rank",
     "loss, first tenth",
     "last tenth",
+    "largest there",
     "MRR, halfway",
     "at the end",
 ]
@@ -58,6 +59,7 @@ def _row(one: dict[str, Any]) -> list[str]:
         f"{one['rank_s']:.1f} s",
         f"{losses[0]['mean']:.3f}",
         f"{losses[-1]['mean']:.3f}",
+        f"{losses[-1]['largest']:.3f}",
         f"{curve[(len(curve) - 1) // 2]['mrr']:.3f}",
         f"{curve[-1]['mrr']:.3f}",
     ]
