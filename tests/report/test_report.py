@@ -16,7 +16,7 @@ from golde.report.pages import CLOSE, OPEN, rendered, write_pages
 from golde.report.paper import GRAPHS, PaperTables, paper
 from golde.report.plots import write_plots
 from golde.report.results import FIGURES, read_records, summaries, write_record
-from golde.report.tables import NOT_RUN, Table, held_out, reproduced
+from golde.report.tables import NOT_RUN, Table, held_out, reproduced, shared
 from golde.report.variations import variation_sections
 
 ROOT = Path(__file__).parents[2]
