@@ -7,7 +7,7 @@ captured as one graph:
 - plain-tf32: the same with products in TF32;
 - fused: fused kernels, products in three TF32 parts (tf32x3), as users get them;
 - fused-tf32: the same with products in one TF32 part, which no user gets, since it is not exact;
-- published-beta: plain-float32 with β as a scale in place of a curvature (``model.curvature``).
+- published-beta: plain-float32 with β as a scale in place of a curvature (``levers.py``).
 
 Each run keeps its last parameters, whose MRR is that of the whole validation split (filtered, both sides,
 realistic rank on ties), ranked in the same variant. The test split is not looked at. A step's time is the
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+import levers
 import torch
 import trainings
 from torch import Tensor
@@ -43,6 +44,7 @@ from golde.kernels.triton import has_triton
 from golde.kernels.triton.batch import fused_batch
 from golde.kernels.triton.distance import fused_pairwise
 from golde.models import GoldE
+from golde.report.variations import UNCHANGED
 from golde.runs import RunFolder
 from golde.training.loop import Report
 
@@ -87,7 +89,7 @@ class Variant(NamedTuple):
     kernels: str
     products: str = "highest"  # PyTorch's own
     fused_products: str = "tf32x3"
-    curvature: str = "learned"
+    lever: str = UNCHANGED
 
 
 VARIANTS = {
@@ -95,7 +97,7 @@ VARIANTS = {
     "plain-tf32": Variant("plain", products="high"),
     "fused": Variant("fused"),
     "fused-tf32": Variant("fused", fused_products="tf32"),
-    "published-beta": Variant("plain", curvature="scale"),
+    "published-beta": Variant("plain", lever="published-beta"),
 }
 
 
@@ -106,6 +108,7 @@ def in_force(variant: Variant) -> Iterator[None]:
     kernels = {"GOLDE_KERNELS": variant.kernels}
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, kernels))
+        stack.enter_context(levers.in_force(levers.LEVERS[variant.lever]))
         for function in FUSED:  # a default of each, since it is no user's option
             products = {"precision": variant.fused_products}
             stack.enter_context(patch.dict(function.__kwdefaults__, products))
@@ -119,11 +122,11 @@ def in_force(variant: Variant) -> Iterator[None]:
             torch.cuda.empty_cache()
 
 
-def settings(name: str, graph: KnowledgeGraph, variant: Variant, seed: int, steps: int) -> Config:
+def settings(name: str, graph: KnowledgeGraph, seed: int, steps: int) -> Config:
     """The published ones, without anything that would end a run early or interrupt it."""
     published = SETS[name]
     config = Config().with_values(
-        model=published["model"] | {"curvature": variant.curvature},
+        model=published["model"],
         training=published["training"]
         | {"steps": steps, "log_every": max(1, min(100, steps // INTERVALS))},
     )
@@ -185,7 +188,7 @@ def study(
         if done.get(*key):
             continue
         with in_force(VARIANTS[variant]):
-            config = settings(name, graphs[name], VARIANTS[variant], seed, steps)
+            config = settings(name, graphs[name], seed, steps)
             found = attempted(measure, graphs[name], config, device)
         one = dict(zip(KEY, key, strict=True)) | found | where(device)
         done.add(one)

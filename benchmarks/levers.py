@@ -18,6 +18,8 @@ from torch.nn import functional
 
 from golde.config import TrainingConfig
 from golde.errors import ConfigError
+from golde.geometry import Grouping, Hyperbolic
+from golde.geometry.hyperbolic import HyperbolicMap
 from golde.kernels import Core, paired, pairwise
 from golde.kernels.finish import DISTANCE_FLOOR, Finish
 from golde.models import GoldE, Model
@@ -89,16 +91,16 @@ class ComponentDropout(GoldE):
         return Model._score_rows(self, rows, direction, own)  # kernels would take all components
 
 
-# A relation-prediction term.
+# Terms beside the loss.
+
+Term = Callable[[GoldE, Tensor, Batch], Tensor]
 
 
-def with_relation_loss(weight: float) -> Loss:
-    """The loss of a step, and ``relation_loss`` with this weight."""
+def with_term(term: Term, weight: float) -> Loss:
+    """The loss of a step, and a term of its batch with this weight."""
 
     def loss(model: GoldE, rows: Tensor, draw: Draw, config: TrainingConfig) -> Tensor:
-        return step_loss(model, rows, draw, config) + weight * relation_loss(
-            model, rows, draw.batch
-        )
+        return step_loss(model, rows, draw, config) + weight * term(model, rows, draw.batch)
 
     return loss
 
@@ -125,6 +127,16 @@ def relation_loss(model: GoldE, rows: Tensor, batch: Batch) -> Tensor:
         scores = scores + model._at_loops(loops, model._looping(asked).view(few, R))
     each = functional.cross_entropy(scores, right, reduction="none")
     return (weight * each).sum() / weight.sum()
+
+
+def squared_distances(model: GoldE, rows: Tensor, batch: Batch) -> Tensor:
+    """``Σ_b w_b Σ_m d_m(G h_b, t_b)²`` of the facts of a batch, whose weights add up to one."""
+    B = len(batch.entity)
+    queries = model.queries(rows[:B], batch.direction)
+    candidates = model.candidates(rows[B : 2 * B])
+    sides = zip(model.geometries, queries, candidates, strict=True)
+    each = torch.stack([paired(q, c, group.finish, 2) for group, q, c in sides]).sum(0)
+    return (batch.weight * each).sum() / batch.weight.sum()
 
 
 # Weight averaging.
@@ -226,11 +238,27 @@ class Lorentzian(NamedTuple):
         return square if self.squared else (square + DISTANCE_FLOOR).sqrt()
 
 
+class UnitGeodesic(NamedTuple):
+    """``d = √β · acosh(…)`` at curvature −1, σ and E as in ``golde.kernels.finish.Geodesic``."""
+
+    def __call__(self, product: Product, query: Core, candidate: Core) -> Tensor:
+        (root, a), (n,) = query.scalars, candidate.scalars
+        F = -torch.expm1(-n)
+        sigma = (F + torch.expm1(-a)).square()
+        sigma = sigma + product(query.vector, candidate.vector) * (F * (2 - F) / n)
+        sigma = sigma.clamp_min(0) + DISTANCE_FLOOR
+        E = torch.exp(-a) * (1 - F)
+        return root * (a + n + torch.log(E + 0.5 * (sigma + (sigma * (sigma + 4 * E)).sqrt())))
+
+
+Other = Arc | Lorentzian | UnitGeodesic
+
+
 class OtherDistances(GoldE):
     """GoldE with another distance in the components of some letters, made for the numbers they have."""
 
     def __init__(
-        self, *given: Any, distances: Mapping[str, Callable[[int], Arc | Lorentzian]], **named: Any
+        self, *given: Any, distances: Mapping[str, Callable[[int], Other]], **named: Any
     ) -> None:
         super().__init__(*given, **named)
         changed = [group for group in self.geometries if group.letter in distances]
@@ -249,11 +277,34 @@ class OtherDistances(GoldE):
         return self._total(own_pairs, queries, candidates)
 
 
-def every_pair(
-    query: Core, candidate: Core, finish: Finish | Arc | Lorentzian, norm: int
-) -> Tensor:
+class ScaledHyperbolic(Hyperbolic):
+    """Points and maps are those of the unit hyperboloid, with rapidity ‖x‖ in place of ‖x‖/√β."""
+
+    @staticmethod
+    def query(head: Tensor, maps: HyperbolicMap, groups: Grouping) -> Core:
+        unit = maps._replace(beta=torch.ones_like(maps.beta))
+        vector, (_, a) = Hyperbolic.query(head, unit, groups)
+        return Core(vector, (groups.rows(maps.beta.sqrt()).transpose(0, 1), a))
+
+    @staticmethod
+    def transport(head: Tensor, maps: HyperbolicMap, groups: Grouping) -> Tensor:
+        unit = maps._replace(beta=torch.ones_like(maps.beta))
+        return Hyperbolic.transport(head, unit, groups)
+
+
+class PublishedBeta(OtherDistances):
+    """β as the code published with the paper reads it: no curvature, but a scale of the distance."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, distances={"Q": lambda numbers: UnitGeodesic()}, **named)
+        for group in self.geometries:
+            if isinstance(group, Hyperbolic):
+                group.__class__ = ScaledHyperbolic
+
+
+def every_pair(query: Core, candidate: Core, finish: Finish | Other, norm: int) -> Tensor:
     """``Σ_m d_m(q_b, c_n)^norm`` for every query and every candidate, (B, N)."""
-    if not isinstance(finish, Arc | Lorentzian):
+    if not isinstance(finish, Other):
         return pairwise(query, candidate, finish, norm)
     M, B, _ = query.vector.shape
     few = max(1, BLOCK_ELEMENTS // (M * candidate.vector.shape[1]))
@@ -265,9 +316,9 @@ def every_pair(
     return torch.cat(parts)
 
 
-def own_pairs(query: Core, candidate: Core, finish: Finish | Arc | Lorentzian, norm: int) -> Tensor:
+def own_pairs(query: Core, candidate: Core, finish: Finish | Other, norm: int) -> Tensor:
     """``Σ_m d_m(q_b, c_b)^norm`` for query b and candidate b alone, (B,)."""
-    if not isinstance(finish, Arc | Lorentzian):
+    if not isinstance(finish, Other):
         return paired(query, candidate, finish, norm)
     sides = (
         Core(side.vector, tuple(s.unsqueeze(2) for s in side.scalars))
@@ -292,8 +343,11 @@ LEVERS = {
     UNCHANGED: Lever(),
     "component-dropout-0.1": Lever(model=partial(ComponentDropout, share=0.1)),
     "component-dropout-0.3": Lever(model=partial(ComponentDropout, share=0.3)),
-    "relation-prediction-0.1": Lever(loss=with_relation_loss(0.1)),
-    "relation-prediction-1": Lever(loss=with_relation_loss(1.0)),
+    "relation-prediction-0.1": Lever(loss=with_term(relation_loss, 0.1)),
+    "relation-prediction-1": Lever(loss=with_term(relation_loss, 1.0)),
+    "squared-distances-0.01": Lever(loss=with_term(squared_distances, 0.01)),
+    "squared-distances-0.1": Lever(loss=with_term(squared_distances, 0.1)),
+    "published-beta": Lever(model=PublishedBeta),
     "weight-averaging-0.99": Lever(training=partial(Averaged, decay=0.99)),
     "weight-averaging-0.999": Lever(training=partial(Averaged, decay=0.999)),
     "then-cross-entropy-0.1": Lever(training=partial(ThenCrossEntropy, share=0.1)),

@@ -171,3 +171,16 @@ def test_a_file_may_name_its_graph_and_a_run_keeps_its_own(tmp_path: Path) -> No
     path.write_text("graph = 3\n")
     with pytest.raises(ConfigError, match=r"a\.toml: graph = 3 is not valid"):
         Config.load(path)
+
+
+def test_a_setting_that_is_no_more_is_dropped_where_its_value_still_holds(tmp_path: Path) -> None:
+    """Runs of before have it in their files."""
+    path = tmp_path / "config.toml"
+    path.write_text('[model]\ncurvature = "learned"\nsignature = "Q4x2"\n')
+    assert Config.load(path) == Config.from_dict({"model": {"signature": "Q4x2"}})
+    path.write_text('[model]\ncurvature = "scale"\n')
+    said = (
+        r"config\.toml: model\.curvature = 'scale' is no more: β .* is its curvature; leave it out"
+    )
+    with pytest.raises(ConfigError, match=said):
+        Config.load(path)

@@ -22,7 +22,12 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-GEOMETRY = ("signature", "reflections", "block", "boost_left", "curvature", "weights")
+RETIRED = {
+    ("model", "curvature"): ("learned", "β of a hyperbolic component is its curvature"),
+}
+"""Settings that are no more: the value of each that holds for ever, and what that is."""
+
+GEOMETRY = ("signature", "reflections", "block", "boost_left", "weights")
 """Settings that only GoldE has."""
 
 
@@ -51,11 +56,6 @@ class ModelConfig(_Section):
     )
     boost_left: bool = Field(
         default=False, description="Apply the hyperbolic boost after the rotation, as RotH does."
-    )
-    curvature: Literal["learned", "scale"] = Field(
-        default="learned",
-        description="What β of a hyperbolic component is: its curvature −1/β, or, as in the code published "
-        "with the paper, a scale of the distance at curvature −1.",
     )
     reciprocal: bool = Field(
         default=True,
@@ -221,7 +221,7 @@ class Config(_Section):
         """A TOML file with ``section.key=value`` overrides on top; the rest as in ``base`` or by default."""
         values: dict[str, Any] = {}
         if path is not None:
-            values = read_toml(Path(path))
+            values = _without_retired(read_toml(Path(path)), str(path))
             _refuse_unknown_keys(values, str(path))
         if base is not None:
             kept = base.model_dump(exclude_none=True)
@@ -234,6 +234,7 @@ class Config(_Section):
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str = "settings") -> Config:
         """Validate plain values; an unknown key or bad value names the closest valid one."""
+        values = _without_retired(values, source)
         _refuse_unknown_keys(values, source)
         try:
             config = cls.model_validate(values)
@@ -318,6 +319,20 @@ def _apply_override(values: dict[str, Any], override: str) -> None:
         if not isinstance(target, dict):
             raise ConfigError(f"--set {override!r}: {part!r} is not a section")
     target[parts[-1]] = value
+
+
+def _without_retired(values: dict[str, Any], source: str) -> dict[str, Any]:
+    """The values without settings that are no more, which runs of before have in their files."""
+    for (section, key), (kept, why) in RETIRED.items():
+        content = values.get(section)
+        if not isinstance(content, dict) or key not in content:
+            continue
+        if content[key] != kept:
+            raise ConfigError(
+                f"{source}: {section}.{key} = {content[key]!r} is no more: {why}; leave it out"
+            )
+        values = values | {section: {k: v for k, v in content.items() if k != key}}
+    return values
 
 
 def _refuse_unknown_keys(values: dict[str, Any], source: str) -> None:

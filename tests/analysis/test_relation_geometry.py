@@ -67,7 +67,7 @@ def test_figures_are_those_of_the_parameters() -> None:
     assert Q.boost.tolist() == pytest.approx([0.25, 1.5])
     assert Q.angles.flatten().tolist() == pytest.approx([30, 30, 170, 170])
     assert Q.determinant.tolist() == [1, 1]
-    assert P.curvature is Q.stretch is Q.scale is None
+    assert P.curvature is Q.stretch is None
     assert found.pooled("stretch").tolist() == pytest.approx([2, 3])
 
 
@@ -89,14 +89,6 @@ def test_the_number_of_reflections_decides_the_determinant(
 ) -> None:
     for group in relation_geometry(model(reflections=reflections), GRAPH)[0].groups:
         assert group.determinant.tolist() == signs
-
-
-def test_where_beta_is_a_scale_the_curvature_is_one() -> None:
-    Q = relation_geometry(model(curvature="scale"), GRAPH)[0].groups[1]
-    assert Q.curvature is not None
-    assert Q.scale is not None
-    assert Q.curvature.tolist() == [-1, -1]
-    assert (Q.scale > 0).all()
 
 
 def test_all_relations_are_described_also_one_without_facts() -> None:

@@ -126,19 +126,33 @@ def test_the_relation_term_is_the_cross_entropy_by_hand(
     assert moved.tolist() == [True] * 3 + [False] + [True] * 3 + [False] * 6
 
 
-def test_the_relation_term_is_added_with_its_weight(levers: Any) -> None:
-    losses: dict[str, list[float]] = {"all": [], "plain": [], "relations": []}
-    with_term = levers.with_relation_loss(0.25)
+def test_squared_distances_are_those_of_the_facts_of_a_batch(levers: Any) -> None:
+    weight = torch.tensor([0.1, 0.2, 0.5, 0.4], dtype=torch.float64)
+    settings = {"loop_bias": False, "weights": {"P": 0.5}}
+    squares = model(GoldE, "P3x2 Q4x3", **settings, norm=2)
+    squares.weights = [1.0, 1.0]
+    made = model(GoldE, "P3x2 Q4x3", **settings)
+    rows = made.entity[torch.cat((ENTITY, ANSWER, CANDIDATES))]
+    found = levers.squared_distances(made, rows, Batch(ENTITY, DIRECTION, ANSWER, weight))
+    expected = -(weight * scores(squares)[0]).sum() / 1.2
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("name", ["relation_loss", "squared_distances"])
+def test_a_term_is_added_with_its_weight(levers: Any, name: str) -> None:
+    losses: dict[str, list[float]] = {"all": [], "plain": [], "term": []}
+    term = getattr(levers, name)
+    with_term = levers.with_term(term, 0.25)
 
     def loss(made: Any, rows: Tensor, draw: Any, config: Any) -> Tensor:
         found: Tensor = with_term(made, rows, draw, config)
         losses["all"].append(found.item())
         losses["plain"].append(step_loss(made, rows, draw, config).item())
-        losses["relations"].append(levers.relation_loss(made, rows, draw.batch).item())
+        losses["term"].append(term(made, rows, draw.batch).item())
         return found
 
     trained(levers, levers.Lever(loss=loss))
-    parts = zip(losses["plain"], losses["relations"], strict=True)
+    parts = zip(losses["plain"], losses["term"], strict=True)
     assert losses["all"] == pytest.approx([plain + 0.25 * more for plain, more in parts])
     assert len(losses["all"]) == 12
 
@@ -238,10 +252,10 @@ def by_formula(made: GoldE, head: Tensor, direction: int, answer: Tensor, lever:
     ):
         maps = group.maps(torch.tensor([direction]))
         if group.letter == "Q":
-            beta = maps.beta
+            beta = torch.ones_like(maps.beta) if lever == "published-beta" else maps.beta
             inner = lorentzian_product(on_hyperboloid(x, beta), on_hyperboloid(y, beta))
             square = -2 * beta - 2 * inner
-            geodesic = beta.sqrt() * torch.acosh(-inner / beta)
+            geodesic = maps.beta.sqrt() * torch.acosh(-inner / beta)
             distance = {"lorentzian": square.sqrt(), "lorentzian-squared": square}.get(
                 lever, geodesic
             )
@@ -254,7 +268,9 @@ def by_formula(made: GoldE, head: Tensor, direction: int, answer: Tensor, lever:
     return total
 
 
-@pytest.mark.parametrize("lever", ["ellipsoid-geodesic", "lorentzian", "lorentzian-squared"])
+@pytest.mark.parametrize(
+    "lever", ["ellipsoid-geodesic", "lorentzian", "lorentzian-squared", "published-beta"]
+)
 def test_distances_are_those_of_their_formulas(
     levers: Any, lever: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,7 +292,9 @@ def test_distances_are_those_of_their_formulas(
     assert torch.autograd.gradcheck(lambda rows: scores(made, rows), (rows,), fast_mode=True)
 
 
-@pytest.mark.parametrize("lever", ["ellipsoid-geodesic", "lorentzian", "lorentzian-squared"])
+@pytest.mark.parametrize(
+    "lever", ["ellipsoid-geodesic", "lorentzian", "lorentzian-squared", "published-beta"]
+)
 def test_gradients_are_finite_where_points_coincide_or_are_opposite_and_at_zero(
     levers: Any, lever: str
 ) -> None:
@@ -315,7 +333,7 @@ def test_models_that_kernels_do_not_know_never_reach_them(
     with pytest.raises(AssertionError, match="scored by kernels"):
         scores(model(GoldE, "P3x2 Q4x2"))
     changed = [lever.model for lever in levers.LEVERS.values() if lever.model is not GoldE]
-    assert len(changed) == 5
+    assert len(changed) == 6
     for make in changed:
         made = model(make, "P3x2 Q4x2")
         scores(made)

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from golde.geometry import GEOMETRIES, Grouping, ScaledHyperbolic, Term
+from golde.geometry import GEOMETRIES, Grouping, Term
 from golde.kernels import paired, pairwise, pairwise_reference
 from oracles import ask, distances, normal, randomised
 
 SHAPES = [(1, 1), (2, 3), (5, 2)]  # numbers a component stores, components
 RELATIONS = 3
 
-KINDS: dict[str, Any] = {**GEOMETRIES, "Q scaled": ScaledHyperbolic}
+KINDS: dict[str, Any] = GEOMETRIES
 
 contract = pytest.mark.parametrize("letter", KINDS)
 shapes = pytest.mark.parametrize(("K", "M"), SHAPES, ids=lambda n: str(n))

@@ -18,7 +18,6 @@ from golde.kernels import (
     Finish,
     Geodesic,
     Root,
-    ScaledGeodesic,
     can_compile,
     paired,
     pairwise,
@@ -28,7 +27,7 @@ from golde.kernels.finish import _complement
 from oracles import ask, normal, randomised, seeded
 
 WIDTH = 4
-FINISHES = {"root": Root(), "geodesic": Geodesic(), "scaled": ScaledGeodesic()}
+FINISHES = {"root": Root(), "geodesic": Geodesic()}
 Distance = Callable[[Core, Core, Finish, int], Tensor]
 
 finishes = pytest.mark.parametrize("finish", FINISHES.values(), ids=FINISHES)

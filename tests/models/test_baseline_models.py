@@ -203,7 +203,6 @@ FOREIGN = {
     "reflections": ("k-1", "leave it out"),
     "block": (2, "leave it out"),
     "boost_left": (True, "leave it out"),
-    "curvature": ("scale", "leave it out"),
     "weights": ({"P": 0.5}, "leave it out"),
 }
 

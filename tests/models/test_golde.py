@@ -12,6 +12,7 @@ from torch import Tensor
 
 from golde.config import Config, ModelConfig
 from golde.errors import ConfigError
+from golde.kernels import Geodesic
 from golde.kernels.triton.support import KNOWN
 from golde.models import GoldE, Model, contract
 from golde.models import build as build_model
@@ -39,7 +40,6 @@ def shipped() -> dict[str, ModelConfig]:
     found["loop bias"] = ModelConfig(**MIXED, loop_bias=True)
     found["both biases"] = ModelConfig(**MIXED, bias=True, loop_bias=True)
     found["boost left"] = ModelConfig(**MIXED, boost_left=True)
-    found["scale"] = ModelConfig(**MIXED, curvature="scale")
     found["block"] = ModelConfig(signature="P4x2 Q5x2", block=2)
     return found
 
@@ -95,12 +95,14 @@ def test_pair_scores_are_gathered_scores(name: str, reciprocal: bool) -> None:
     assert model.score_batch(rows, entity, direction, answer, candidates, own=False)[1] is None
 
 
-@pytest.mark.parametrize("curvature", ["learned", "scale"])
+@pytest.mark.parametrize("known", [True, False])
 def test_a_step_takes_kernels_only_where_they_know_every_distance(
-    curvature: str, monkeypatch: pytest.MonkeyPatch
+    known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of a step are chosen by letter, and no kernel reads β as a scale."""
-    model = build(ModelConfig(**MIXED, curvature=curvature))
+    """Those of a step are chosen by letter, and a geometry may be given another distance."""
+    model = build(ModelConfig(**MIXED))
+    if not known:
+        model.groups[-1].finish = type("Other", (Geodesic,), {})()
     monkeypatch.setattr(
         import_module("golde.models.golde"), "supports", lambda finish, *_: type(finish) in KNOWN
     )
@@ -108,7 +110,7 @@ def test_a_step_takes_kernels_only_where_they_know_every_distance(
     monkeypatch.setattr(model, "_fused_scores", lambda rows, direction, own: by_kernels)
     one = torch.tensor([0])
     scores = model.score_batch(model.entity[[0, 1, 2]], one, one, one + 1, one + 2, own=False)
-    assert (scores[0].dim() == 0) == (curvature == "learned")
+    assert (scores[0].dim() == 0) == known
 
 
 @everything
@@ -230,8 +232,10 @@ def test_an_empty_batch_has_no_scores() -> None:
     [
         ({"signature": "P4x2", "weights": {"Q": 0.5}}, "weights: Q is not in the signature"),
         ({"signature": "P4x2", "block": 3}, "block = 3"),
-        ({"signature": "P4x2", "curvature": "scale"}, "curvature = 'scale' does nothing .* Q9x8"),
-        ({"signature": "E4 P4x2", "boost_left": True}, "boost_left does nothing .*leave it out"),
+        (
+            {"signature": "E4 P4x2", "boost_left": True},
+            "boost_left does nothing .*leave it out.* Q9x8",
+        ),
         ({}, "signature is empty"),
     ],
 )

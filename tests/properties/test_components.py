@@ -8,22 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from golde.geometry import GEOMETRIES, Elliptic, Euclidean, ScaledHyperbolic
+from golde.geometry import GEOMETRIES, Elliptic, Euclidean
 from golde.geometry.hyperbolic import Hyperbolic, HyperbolicMap, boost, exp_map
 from golde.geometry.reflections import orth_matrix
-from golde.kernels.triton import supports
 from oracles import (
     anisotropic,
     block_one,
     boost_matrix,
     cartan_dieudonne,
     distances,
-    geodesic,
     lorentz,
     normal,
     random_isometry,
     randomised,
-    tangent_map,
 )
 
 seeds = st.integers(0, 2**32 - 1)
@@ -120,21 +117,7 @@ def test_exp_map_lands_on_the_hyperboloid(K: int, logs: float, scale: float, see
     close(alpha * root, x.norm(dim=-1))
 
 
-@given(K=st.integers(1, 5), seed=seeds)
-def test_a_scaled_distance_is_that_of_curvature_minus_one_times_the_root(K: int, seed: int) -> None:
-    """``√β acosh(−⟨G g_1(h), g_1(t)⟩_q)``, by matrices: β has no part in exp map and boost."""
-    group = randomised(ScaledHyperbolic(K + 1, 1, 1), seed=seed)
-    h, t = (normal(3, 1, K, seed=seed + i) for i in (1, 2))
-    maps = group.maps(torch.tensor([0]))
-    G = block_one(maps.Q[0, 0]) @ boost_matrix(maps.b[0, 0])
-    one = torch.ones((), dtype=torch.float64)
-    moved = [tangent_map(G, x, one) for x in h[:, 0]]
-    expected = torch.stack([torch.stack([geodesic(x, y, one) for y in t[:, 0]]) for x in moved])
-    close(distances(group, h, t, 0), maps.beta.sqrt() * expected, atol=1e-5)
-    assert not supports(group.finish, torch.float32, torch.device("cuda"))  # no kernel knows it
-
-
-@pytest.mark.parametrize("kind", [*GEOMETRIES.values(), ScaledHyperbolic])
+@pytest.mark.parametrize("kind", GEOMETRIES.values())
 @given(K=st.integers(1, 4), count=st.integers(1, 2), seed=seeds)
 def test_every_map_is_an_isometry_of_its_component(
     kind: type[Euclidean | Elliptic | Hyperbolic], K: int, count: int, seed: int

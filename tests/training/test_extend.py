@@ -67,7 +67,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Run:
     [
         {"kind": "transe", "numbers": 3},
         *({"signature": signature} for signature in ("E3x2", "P3x2", "Q4x2", "E2 P3x2 Q3x2")),
-        {"signature": "Q4x2", "curvature": "scale"},
     ],
     ids=lambda settings: settings.get("signature", settings.get("kind")),
 )

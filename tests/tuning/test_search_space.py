@@ -132,8 +132,8 @@ def test_what_is_given_is_not_searched(graph: KnowledgeGraph) -> None:
 def test_what_would_do_nothing_is_not_searched(graph: KnowledgeGraph) -> None:
     softmax = search_space("default", settings(training__loss="cross-entropy"), graph)
     assert not {"model.margin", "training.temperature"} & set(softmax.axes)
-    scaled = search_space("default", settings(model__curvature="scale"), graph)
-    assert scaled.axes["signature.hyperbolic"] == Range(0.25, 0.75)
+    boosted = search_space("default", settings(model__boost_left=True), graph)
+    assert boosted.axes["signature.hyperbolic"] == Range(0.25, 0.75)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from torch import Tensor
 from golde.analysis.relation_geometry import checked
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
-from golde.geometry import GEOMETRIES, Geometry, ScaledHyperbolic, Term, gather
+from golde.geometry import GEOMETRIES, Geometry, Term, gather
 from golde.models import GoldE, Model
 
 GROUPS_SHOWN = 20
@@ -74,9 +74,7 @@ def view(
     if relation is not None:
         maps = group.maps(torch.tensor([relation], device=model.device))
     if term.letter == "Q":
-        beta = 1.0
-        if maps is not None and not isinstance(group, ScaledHyperbolic):
-            beta = float(maps.beta[0, place])
+        beta = 1.0 if maps is None else float(maps.beta[0, place])
         axes = principal_axes(spread, 2)
         return View(
             name,

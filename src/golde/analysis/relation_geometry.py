@@ -13,7 +13,7 @@ from golde.analysis.links import Links
 from golde.analysis.rules import involution_errors
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError
-from golde.geometry import GEOMETRIES, Geometry, ScaledHyperbolic, Term
+from golde.geometry import GEOMETRIES, Geometry, Term
 from golde.models import GoldE, Model
 from golde.progress import Progress, silent
 
@@ -31,9 +31,7 @@ class GroupGeometry:
     weights: Tensor | None = None
     """Elliptic weights p of ``Σ p x² = c``, whose semi-axes are as 1/√p; (M, K)."""
     curvature: Tensor | None = None
-    """``−1/β``, or −1 where β is a scale; (M,)."""
-    scale: Tensor | None = None
-    """``√β`` as a factor of the distance, where β is a scale; (M,)."""
+    """``−1/β``; (M,)."""
     boost: Tensor | None = None
     """``‖b‖``: the boost moves the origin by ``√β asinh ‖b‖``; (M,)."""
 
@@ -48,7 +46,6 @@ class GroupGeometry:
         """What there is, by name."""
         all_of_it = {
             "curvature": self.curvature,
-            "scale": self.scale,
             "boost": self.boost,
             "stretch": self.stretch,
             "weights": self.weights,
@@ -160,11 +157,8 @@ def _group(group: Geometry, term: Term, relation: Tensor) -> list[GroupGeometry]
         columns["weights"] = maps["p"]
         rotation = root.unsqueeze(-1) * rotation / root.unsqueeze(-2)  # orthogonal, the same λ
     if "beta" in maps:
-        scaled = isinstance(group, ScaledHyperbolic)
-        columns["curvature"] = -(torch.ones_like(maps["beta"]) if scaled else 1 / maps["beta"])
+        columns["curvature"] = -1 / maps["beta"]
         columns["boost"] = maps["b"].norm(dim=-1)
-        if scaled:
-            columns["scale"] = maps["beta"].sqrt()
     columns["angles"] = torch.linalg.eigvals(rotation).angle().abs().rad2deg()
     columns["determinant"] = torch.linalg.det(rotation).round()
     return [

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from golde.analysis.relation_geometry import RelationGeometry
 
 RELATIONS_SHOWN = 30
-OVERVIEW = ("curvature", "scale", "boost", "stretch")
+OVERVIEW = ("curvature", "boost", "stretch")
 """Columns of medians, as far as the space has them."""
 
 
@@ -107,7 +107,6 @@ def _print_relation(one: RelationGeometry) -> None:
 
 KEY = {
     "curvature": "−1/β of the hyperbolic components; 0 would be flat",
-    "scale": "√β, a factor of the hyperbolic distance",
     "boost": "‖b‖: it moves the origin by √β·asinh ‖b‖",
     "stretch": "longest over shortest semi-axis of an ellipsoid; 1 is a sphere",
     "weights": "p of the ellipsoid Σ p x² = c",

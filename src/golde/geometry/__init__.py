@@ -4,7 +4,7 @@ from golde.geometry.contract import Geometry
 from golde.geometry.elliptic import Elliptic
 from golde.geometry.euclidean import Euclidean
 from golde.geometry.grouping import Grouping, gather, present
-from golde.geometry.hyperbolic import Hyperbolic, ScaledHyperbolic
+from golde.geometry.hyperbolic import Hyperbolic
 from golde.geometry.signature import GEOMETRIES, Signature, Term
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "Geometry",
     "Grouping",
     "Hyperbolic",
-    "ScaledHyperbolic",
     "Signature",
     "Term",
     "gather",

@@ -11,7 +11,7 @@ from golde.geometry.constraints import positive
 from golde.geometry.grouping import Grouping, gather
 from golde.geometry.numerics import safe_norm
 from golde.geometry.rotation import Rotation, RotationOptions
-from golde.kernels import Core, Geodesic, ScaledGeodesic
+from golde.kernels import Core, Geodesic
 
 
 class HyperbolicMap(NamedTuple):
@@ -91,27 +91,6 @@ class Hyperbolic(nn.Module):
         e = entity.transpose(0, 1)
         norm = safe_norm(e)
         return Core(torch.cat((e, norm.unsqueeze(-1)), -1), (norm,))
-
-
-class ScaledHyperbolic(Hyperbolic):
-    """The same with β as the code published with the paper reads it: no curvature, but a scale.
-
-    Points and maps are those of the unit hyperboloid, with rapidity ‖x‖ in place of ‖x‖/√β, and the
-    distance there is multiplied by √β.
-    """
-
-    finish = ScaledGeodesic()
-
-    @staticmethod
-    def query(head: Tensor, maps: HyperbolicMap, groups: Grouping) -> Core:
-        unit = maps._replace(beta=torch.ones_like(maps.beta))
-        vector, (_, a) = Hyperbolic.query(head, unit, groups)
-        return Core(vector, (groups.rows(maps.beta.sqrt()).transpose(0, 1), a))
-
-    @staticmethod
-    def transport(head: Tensor, maps: HyperbolicMap, groups: Grouping) -> Tensor:
-        unit = maps._replace(beta=torch.ones_like(maps.beta))
-        return Hyperbolic.transport(head, unit, groups)
 
 
 def exp_map(x: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,6 +1,6 @@
 """The pairwise distance over a product of components, in the form that suits each device."""
 
-from golde.kernels.finish import Finish, Geodesic, Root, ScaledGeodesic
+from golde.kernels.finish import Finish, Geodesic, Root
 from golde.kernels.pairwise import Core, can_compile, paired, pairwise, pairwise_reference
 
 __all__ = [
@@ -8,7 +8,6 @@ __all__ = [
     "Finish",
     "Geodesic",
     "Root",
-    "ScaledGeodesic",
     "can_compile",
     "paired",
     "pairwise",

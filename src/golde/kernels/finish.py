@@ -127,22 +127,3 @@ class Geodesic:
         grad_n = (grad_b * over_root).addcmul_(kappa_G, slope, value=-1)
         grad_root = log.add_(b).add_(a).mul_(grad).addcmul_(grad_b, b.mul_(over_root), value=-1)
         return kappa_G, (grad_root, grad_a), (grad_n,)
-
-
-class ScaledGeodesic(Geodesic):
-    """``d = √β · acosh(…)`` at curvature −1, where the candidate's rapidity is its norm: ``b = n``.
-
-    All of ``Geodesic`` with 1 in the place of 1/√β, and the simpler ``∂d/∂√β = d/√β``.
-    """
-
-    def sides(self, query: Scalars, candidate: Scalars) -> tuple[Scalars, Scalars]:
-        """``√β, 1, a, e^{−a}, 1 − e^{−a}`` and ``n, 1/n``."""
-        (root, over_root, *rest), of_candidate = super().sides(query, candidate)
-        return (root, torch.ones_like(over_root), *rest), of_candidate
-
-    def gradient(
-        self, grad: Tensor, x: Tensor, query: Scalars, candidate: Scalars
-    ) -> tuple[Tensor, Scalars, Scalars]:
-        grad_x, (_, grad_a), to_candidate = super().gradient(grad, x, query, candidate)
-        grad_root = self.value(x, query, candidate).div_(query[0]).mul_(grad)
-        return grad_x, (grad_root, grad_a), to_candidate

@@ -17,7 +17,6 @@ from golde.geometry import (
     Geometry,
     Grouping,
     Hyperbolic,
-    ScaledHyperbolic,
     Signature,
     present,
 )
@@ -68,7 +67,6 @@ class GoldE(Model):
             kind = GEOMETRIES[term.letter]
             if kind is Hyperbolic:
                 options["boost_left"] = config.boost_left
-                kind = ScaledHyperbolic if config.curvature == "scale" else Hyperbolic
             self.groups.append(
                 kind(term.dimension, term.count, maps, scale=scale, generator=generator, **options)
             )
@@ -243,16 +241,11 @@ def _refuse_idle_settings(config: ModelConfig, signature: Signature) -> None:
             f"model.weights: {', '.join(unused)} is not in the signature {str(signature)!r}; "
             "weigh the letters that are"
         )
-    hyperbolic = {
-        "curvature = 'scale'": config.curvature == "scale",
-        "boost_left": config.boost_left,
-    }
-    for setting, given in hyperbolic.items():
-        if given and Hyperbolic.letter not in letters:
-            raise ConfigError(
-                f"model.{setting} does nothing without a hyperbolic component, and the signature "
-                f"{str(signature)!r} has none; leave it out, or add components such as Q9x8"
-            )
+    if config.boost_left and Hyperbolic.letter not in letters:
+        raise ConfigError(
+            "model.boost_left does nothing without a hyperbolic component, and the signature "
+            f"{str(signature)!r} has none; leave it out, or add components such as Q9x8"
+        )
 
 
 def initial_scale(signature: Signature, margin: float) -> float:

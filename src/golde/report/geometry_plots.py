@@ -79,8 +79,6 @@ def disk(model: GoldE, graph: KnowledgeGraph, relation: int) -> Disk | None:
         stop = start + term.count * term.numbers
         if term.letter == "Q":
             (beta,) = group.maps(direction[:1]).beta.double().cpu()  # (M,)
-            if model.config.curvature == "scale":
-                beta = torch.ones_like(beta)
             parts = points[:, start:stop].unflatten(1, (term.count, term.numbers))
             out = (parts.norm(dim=2) / beta.sqrt()).median(0).values  # (M,)
             i = int(out.argmax())

@@ -148,8 +148,8 @@ def gpu_accuracy(found: dict[str, Any]) -> str:
         "difference to plain-float32 at the same seed. The score error is that of the trained model, "
         "relative to float64, as a norm over many scores. *Plain* is the step in PyTorch operations, "
         "*fused* the one in kernels, with products in three TF32 parts unless one is named; "
-        "*published-beta* is plain-float32 with "
-        f'`model.curvature = "scale"`. {"".join(failed)}{" and ".join(sources)}; written by '
+        "*published-beta* is plain-float32 with β as the published code reads it, a scale of the distance at "
+        f"curvature −1. {''.join(failed)}{' and '.join(sources)}; written by "
         "`benchmarks/gpu_accuracy.py`."
     )
 

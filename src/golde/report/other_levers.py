@@ -14,10 +14,11 @@ Trainings = dict[str, BySeed]
 WHAT = (
     "One thing is changed at a time that is no setting of the package: *component dropout* scores a batch "
     "by some of the components; *relation prediction* adds a cross-entropy of the relation given head and "
-    "tail; *weight averaging* ends with a moving average of the parameters; *then cross entropy* changes "
-    "the loss for the last steps; *ellipsoid geodesic* and *lorentzian* (also its square) are the other "
-    "distances that the paper names. A figure is the share dropped, the weight of the term, the decay with "
-    "each step, or the share of steps."
+    "tail; *squared distances* adds them as a penalty; *published beta* is a scale of the distance at "
+    "curvature −1; *weight averaging* ends with a moving average of the parameters; *then cross entropy* "
+    "changes the loss for the last steps; *ellipsoid geodesic* and *lorentzian* (also its square) are the "
+    "other distances that the paper names. A figure is the share dropped, the weight of the term, the "
+    "decay with each step, or the share of steps."
 )
 SOURCE = "Written by `benchmarks/other_levers.py`."
 

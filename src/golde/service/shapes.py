@@ -26,7 +26,6 @@ class GroupBody(BaseModel):
     space: str
     geometry: str
     curvature: Spread | None = Field(default=None, description="−1/β, of hyperbolic components.")
-    scale: Spread | None = Field(default=None, description="√β, where β is a scale.")
     boost: Spread | None = Field(default=None, description="‖b‖, of hyperbolic components.")
     stretch: Spread | None = Field(default=None, description="Longest over shortest semi-axis.")
     weights: Spread | None = Field(default=None, description="p of the ellipsoid Σ p x² = c.")

@@ -135,7 +135,7 @@ def _default(
     if golde and "model.signature" not in given:
         largest = min(LARGEST_LOG2, int(math.log2(budget / 2)))  # so that two components fit
         axes["signature.log2_dimension"] = Range(1, largest, whole=True)
-        mixed = {"model.weights", "model.boost_left", "model.curvature"} & set(given)
+        mixed = {"model.weights", "model.boost_left"} & set(given)
         axes["signature.hyperbolic"] = Range(0.25, 0.75) if mixed else Range(0.0, 1.0)
     if adversarial and not multiplies:  # the other loss is the same whatever the margin
         axes["model.margin"] = Range(2.0, 32.0, log=True)

@@ -60,7 +60,6 @@ function tile(name, value, title) {
 function drawings(group) {
   const found = [];
   if (group.curvature) found.push(figure("Curvature", "−1/β of each component; −1 is where training begins", bars("Curvature", group.curvature.components)));
-  if (group.scale) found.push(figure("Scale", "√β of each component", bars("Scale", group.scale.components)));
   if (group.boost) found.push(figure("Boost", "How far the map moves the origin", bars("Boost", group.boost.components)));
   found.push(figure("Rotation spectrum", "Angles of all components: 0° is kept, 180° reflected", spectrum(group.angles.components.flat())));
   if (group.weights) found.push(figure("Scaling", "Longest and shortest semi-axis of the ellipsoids", ellipses(group.weights.components)));
