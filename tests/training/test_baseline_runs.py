@@ -111,7 +111,6 @@ def test_golde_is_written_without_settings_of_other_kinds() -> None:
         "signature",
         "reflections",
         "boost_left",
-        "curvature",
         "reciprocal",
         "norm",
         "bias",

@@ -141,14 +141,14 @@ def machine(record: Record) -> str:
 
 
 def shared(records: Iterable[Record]) -> str:
-    """Which trainings of a command did not have the machine to themselves, in words."""
+    """Which trainings of a command did not have the machine to themselves, in words; many are not named."""
     every = list(records)
     crowded = [one for one in every if one["training"]["trainings_at_a_time"] > 1]
     if not crowded:
         return ""
     many = max(one["training"]["trainings_at_a_time"] for one in crowded)
     names = list(dict.fromkeys(one["config"] for one in crowded))
-    some = "" if len(crowded) == len(every) else f" of {' and '.join(names)}"
+    some = f" of {' and '.join(names)}" if len(crowded) < len(every) and len(names) < 4 else ""
     return f", up to {many} trainings{some} at a time by one command"
 
 
