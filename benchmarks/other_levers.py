@@ -61,11 +61,6 @@ class Task(NamedTuple):
         settings = self.config.training
         return self.file.stem, self.lever, settings.seed, settings.steps, settings.negatives
 
-    def is_done(self, trainings: Trainings) -> bool:
-        """Whether the file has it, with the same settings: a configuration may have changed since."""
-        found = trainings.get(*self.key)
-        return found is not None and found["settings"] == self.config.model_dump(exclude_none=True)
-
     def train(self, device: str) -> Training:
         torch.manual_seed(self.config.training.seed)  # levers draw from torch's own generators
         with in_force(LEVERS[self.lever]):
@@ -182,7 +177,7 @@ def main() -> None:
             data_dir=options.data_dir,
         )
         trainings = Trainings(options.out, __doc__.splitlines()[0], KEY)
-        lacking = [task for task in asked if not task.is_done(trainings)]
+        lacking = [task for task in asked if not trainings.has(task.config, *task.key)]
         if options.jobs > 1:
             study_side_by_side(
                 lacking, trainings, options.device, jobs=options.jobs, data_dir=options.data_dir

@@ -1,8 +1,8 @@
 """Studies that compare trainings: each is written down as it ends, and a study cut short goes on.
 
-All are trained for a given number of steps, keep their last parameters (the best on validation, where that is
-ranked on the way), and are judged on the whole
-validation split (filtered, both sides, realistic rank on ties). The test split is not looked at.
+All are trained for a given number of steps, keep their last parameters (where validation is ranked on the
+way, the best), and are judged on the whole validation split (filtered, both sides, realistic rank on ties).
+The test split is not looked at.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from golde.benchmark.provenance import provenance
 from golde.config import Config
 from golde.data.graph import KnowledgeGraph
-from golde.errors import GoldeError
+from golde.errors import ConfigError, GoldeError
 from golde.runs import RunFolder
 from golde.runs.atomic import read_json, write_json
 from golde.runs.environment import environment
@@ -44,6 +44,16 @@ class Trainings:
         found = read_json(path)["trainings"] if resume and path.is_file() else []
         self._all = {self._key_of(one): one for one in found}
         path.parent.mkdir(parents=True, exist_ok=True)
+
+    def has(self, config: Config, *key: Any) -> bool:
+        """Whether there is one of this key with these settings: a configuration may have changed since."""
+        found = self.get(*key)
+        if found is None:
+            return False
+        try:
+            return not Config.from_dict(found["settings"]).difference(config)
+        except ConfigError:  # a setting that is no more
+            return False
 
     def get(self, *key: Any) -> Training | None:
         """The training of this key, if there is one that did not fail."""

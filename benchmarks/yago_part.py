@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -115,21 +114,21 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    trainings = Trainings(options.out, __doc__.splitlines()[0], KEY)
     try:
+        pick_device(options.device)  # that there is none is no failed training
         graph = part_with_all_entities(options.folder)
+        trainings = Trainings(options.out, __doc__.splitlines()[0], KEY)
         for name in options.configs:
             config = settings(name, graph, options.steps, options.seed)
             key = name, graph.name, options.seed, options.steps
-            found = trainings.get(*key)
-            if found is not None and found["settings"] == config.model_dump(exclude_none=True):
+            if trainings.has(config, *key):
                 continue
             one = attempted(trained, graph, config, options.device)
             sizes = {"entities": len(graph.entities), "facts": len(graph.train)}
             trainings.add(dict(zip(KEY, key, strict=True)) | sizes | one | where(options.device))
             print(f"{name}: {one.get('failed') or _in_words(one)}", flush=True)
     except GoldeError as error:
-        sys.exit(f"yago_part.py: {error}")
+        raise SystemExit(f"yago_part.py: {error}") from None
 
 
 def _in_words(one: Training) -> str:

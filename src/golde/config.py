@@ -10,7 +10,7 @@ import difflib
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -22,10 +22,19 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+class _Retired(NamedTuple):
+    """A setting that is no more."""
+
+    holds: Any  # the value that every run has for ever,
+    why: str  # in words
+    after: str  # the setting of its section that it stood behind
+
+
 RETIRED = {
-    ("model", "curvature"): ("learned", "β of a hyperbolic component is its curvature"),
+    ("model", "curvature"): _Retired(
+        "learned", "β of a hyperbolic component is its curvature", after="boost_left"
+    ),
 }
-"""Settings that are no more: the value of each that holds for ever, and what that is."""
 
 GEOMETRY = ("signature", "reflections", "block", "boost_left", "weights")
 """Settings that only GoldE has."""
@@ -259,8 +268,7 @@ class Config(_Section):
     def settings(self) -> dict[str, dict[str, Any]]:
         """By section, without those that are unset or belong to another kind of model.
 
-        Nor are GoldE's kind, a table on the device and no evidence among them: a checkpoint knows its run by
-        this text, and some were written before there was anything else.
+        Nor are GoldE's kind, a table on the device and no evidence among them: see ``identity``.
         """
         left_out = {*_foreign(self.model.kind), *(["kind"] if self.model.kind == "golde" else [])}
         usual = {"entity_table"} if self.training.entity_table == "device" else set()
@@ -272,6 +280,20 @@ class Config(_Section):
     def to_toml(self) -> str:
         """The settings as TOML text."""
         return tomli_w.dumps(self.settings())
+
+    def identity(self) -> str:
+        """The text by which a checkpoint knows its run, whenever it was written.
+
+        What came later stands in it where it is not as it always was, and what is no more where it stood.
+        """
+        found = self.settings()
+        for (section, key), retired in RETIRED.items():
+            items = list(found[section].items())
+            places = [place for place, (name, _) in enumerate(items) if name == retired.after]
+            for place in places:  # none in another kind of model
+                items.insert(place + 1, (key, retired.holds))
+            found[section] = dict(items)
+        return tomli_w.dumps(found)
 
     def difference(self, given: Config) -> str:
         """Every setting of ``given`` that differs from those here, in words; empty where none does."""
@@ -323,13 +345,14 @@ def _apply_override(values: dict[str, Any], override: str) -> None:
 
 def _without_retired(values: dict[str, Any], source: str) -> dict[str, Any]:
     """The values without settings that are no more, which runs of before have in their files."""
-    for (section, key), (kept, why) in RETIRED.items():
+    for (section, key), retired in RETIRED.items():
         content = values.get(section)
         if not isinstance(content, dict) or key not in content:
             continue
-        if content[key] != kept:
+        if content[key] != retired.holds:
             raise ConfigError(
-                f"{source}: {section}.{key} = {content[key]!r} is no more: {why}; leave it out"
+                f"{source}: {section}.{key} = {content[key]!r} is no more: {retired.why}; leave it out, and "
+                "open what was trained with it by the version of GoldE that did so"
             )
         values = values | {section: {k: v for k, v in content.items() if k != key}}
     return values

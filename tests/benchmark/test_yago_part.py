@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from golde.errors import GoldeError
 from golde.report.yago_part import yago_part
@@ -68,6 +69,21 @@ def test_a_folder_without_the_list_is_refused(module: Any, folder: Path) -> None
         module.part_with_all_entities(folder)
 
 
+def test_without_data_or_a_gpu_nothing_is_written(
+    module: Any, tmp_path: Path, folder: Path
+) -> None:
+    cases = {"nowhere": ["--device", "cpu"], str(folder): ["--device", "cuda"]}
+    if torch.cuda.is_available():
+        del cases[str(folder)]
+    for place, words in cases.items():
+        out = tmp_path / "new" / "found.json"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["yago_part.py", place, *words, "--out", str(out)])
+            with pytest.raises(SystemExit, match=r"^yago_part\.py: .*(nowhere|no CUDA device)"):
+                module.main()
+        assert not out.parent.exists()
+
+
 def test_a_training_is_written_down_once_and_shown(module: Any, folder: Path) -> None:
     (one,) = run(module, folder)
     assert (one["entities"], one["facts"], one["graph"]) == (22, 32, "ring-part")
@@ -79,6 +95,11 @@ def test_a_training_is_written_down_once_and_shown(module: Any, folder: Path) ->
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "measure", None)  # must not be called again
         assert run(module, folder) == [one]
+        out = folder.parent / "found.json"
+        before = json.loads(out.read_text())
+        before["trainings"][0]["settings"]["model"]["curvature"] = "learned"  # a setting of before
+        out.write_text(json.dumps(before))
+        assert run(module, folder) == before["trainings"]
     assert "ring-part, 32 training facts among 22 entities" in yago_part({"trainings": [one]})
 
 

@@ -105,8 +105,8 @@ def test_an_optimiser_that_moves_drawn_entities_alone_cannot_pull_all() -> None:
 
 
 def test_golde_is_written_without_settings_of_other_kinds() -> None:
-    """A checkpoint knows its run by this text."""
-    found = tomllib.loads(resolve(Config(), ring()).to_toml())
+    config = resolve(Config(), ring())
+    found = tomllib.loads(config.to_toml())
     assert list(found["model"]) == [
         "signature",
         "reflections",
@@ -122,6 +122,16 @@ def test_golde_is_written_without_settings_of_other_kinds() -> None:
         "none",
         0,
     )
+
+
+def test_a_checkpoint_knows_its_run_by_what_was_written_before(tmp_path: Path) -> None:
+    """A setting that is no more is in the text of those that had it, in its place."""
+    config = resolve(Config(), ring())
+    lines = config.to_toml().splitlines()
+    lines.insert(lines.index("boost_left = false") + 1, 'curvature = "learned"')
+    assert config.identity().splitlines() == lines
+    baseline = train(ring(), tmp_path, small("complex")).config()
+    assert baseline.identity() == baseline.to_toml()
 
 
 def test_settings_of_golde_are_not_written_for_a_baseline(tmp_path: Path) -> None:

@@ -399,7 +399,7 @@ def _rows(settings: TrainingConfig, facts: int, entities: int) -> int:
 
 def _identity(config: Config, graph_digest: str, device: torch.device) -> str:
     """What a checkpoint must agree with: settings and data."""
-    return hashlib.sha256((config.to_toml() + graph_digest + device.type).encode()).hexdigest()
+    return hashlib.sha256((config.identity() + graph_digest + device.type).encode()).hexdigest()
 
 
 def _set(value: _Number | None) -> _Number:
