@@ -287,3 +287,5 @@ def test_trainings_that_shared_the_machine_are_named_unless_all_did() -> None:
     assert shared(both[:1]) == ""
     assert shared(both) == ", up to 4 trainings of crowded at a time by one command"
     assert shared(both[1:]) == ", up to 4 trainings at a time by one command"
+    many = [record("g", name, 0, 0.5, training=crowded) for name in "abcd"]
+    assert shared([both[0], *many]) == ", up to 4 trainings at a time by one command"

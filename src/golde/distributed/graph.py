@@ -35,7 +35,7 @@ from golde.distributed.world import World
 from golde.errors import RunError
 from golde.runs import RunFolder
 from golde.runs.atomic import RESTORE
-from golde.runs.folder import checked_facts
+from golde.runs.contents import checked_facts
 
 
 @dataclass(eq=False)

@@ -34,7 +34,7 @@ from torch import Tensor
 from golde.config import Config
 from golde.data.graph import SPLITS, KnowledgeGraph
 from golde.data.vocabulary import Vocabulary
-from golde.errors import ConfigError, GoldeError, RunError
+from golde.errors import ConfigError, RunError
 from golde.evidence import Evidence
 from golde.models import Model, build, place
 from golde.runs.atomic import (
@@ -47,10 +47,15 @@ from golde.runs.atomic import (
     write_tensors,
     write_text,
 )
+from golde.runs.contents import (
+    FORMAT_VERSION,
+    are_figures,
+    checked_about,
+    checked_facts,
+    checked_vocabulary,
+)
 from golde.runs.lock import locked, waited_for
 from golde.runs.stored_evidence import StoredEvidence
-
-FORMAT_VERSION = 1
 
 _EVALUATE_AGAIN = "check its rights, or remove it and evaluate again"
 _FEW_WORDS = 200
@@ -77,32 +82,6 @@ _FILES = (
     _LOCK,
     _FIGURES_LOCK,
 )
-_ABOUT = {
-    "graph": str,
-    "digest": str,
-    **dict.fromkeys(("entities", "relations", *SPLITS), int),
-    "environment": dict,
-    "finished": bool,
-}
-_ENVIRONMENT = {
-    **dict.fromkeys(("golde", "torch", "python", "platform", "device"), str),
-    "threads": int,
-}
-_PARTS: dict[str, dict[str, type]] = {
-    "environment": _ENVIRONMENT,
-    "resumed_in": {},
-    "validation": {"step": int, "mrr": float},
-    "extensions": {
-        **dict.fromkeys(("from", "facts_from"), str),
-        **dict.fromkeys(("new_entities", "new_facts", "between_known", "repeated"), int),
-        **dict.fromkeys(("sweeps", "adrift", "steps"), int),
-        **dict.fromkeys(("adrift_names", "losses", "notes"), list),
-        "seconds": float,
-    },
-}
-"""What readers of run.json ask of its parts."""
-
-_ONCE_FINISHED = {"steps": int, "chosen_step": int, "seconds": float, "validation": list}
 
 
 class RunFolder:
@@ -198,23 +177,8 @@ class RunFolder:
                 f"{self.path}: no run here (run.json is missing); train one with "
                 f"'golde train GRAPH --out {self.path}'"
             )
-        about = read_json(self.path / "run.json")
-        if about.get("format") != FORMAT_VERSION:
-            raise RunError(
-                f"{self.path / 'run.json'}: written in run format {about.get('format')!r}, this "
-                f"version reads {FORMAT_VERSION}; use the version of GoldE that wrote it"
-            )
-        wanted = _ABOUT | (_ONCE_FINISHED if about.get("finished") else {})
-        for key, kind in wanted.items():
-            if type(about.get(key)) is not kind:  # true is an int as well
-                raise RunError(
-                    f"{self.path / 'run.json'}: {key!r} is missing or no {kind.__name__}; {RESTORE}"
-                )
-        for key, parts in _PARTS.items():
-            found = [about[key]] if key == "environment" else about.get(key, [])
-            if not isinstance(found, list) or not all(_has(one, parts) for one in found):
-                raise RunError(f"{self.path / 'run.json'}: {key!r} is damaged; {RESTORE}")
-        return about
+        path = self.path / "run.json"
+        return checked_about(path, read_json(path))
 
     def update_about(self, **changes: Any) -> None:
         """Change entries of ``run.json``."""
@@ -232,8 +196,8 @@ class RunFolder:
         about, path = self.about(), self.path / "vocabulary.json"
         content = read_json(path)
         return (
-            _vocabulary(path, content.get("entities"), "entity", about["entities"]),
-            _vocabulary(path, content.get("relations"), "relation", about["relations"]),
+            checked_vocabulary(path, content.get("entities"), "entity", about["entities"]),
+            checked_vocabulary(path, content.get("relations"), "relation", about["relations"]),
         )
 
     def graph(self) -> KnowledgeGraph:
@@ -368,7 +332,7 @@ class RunFolder:
         path = self.path / "metrics.json"
         found = read_json(path, fix=_EVALUATE_AGAIN) if path.is_file() else {}
         for key, figures in found.items():
-            if not _are_figures(figures):
+            if not are_figures(figures):
                 raise RunError(f"{path}: {key!r} holds no figures; {_EVALUATE_AGAIN}")
         bound = any("model" in figures for figures in found.values())
         model = self._model_digest() if bound else None
@@ -421,74 +385,11 @@ def _remove_empty(folders: Iterable[Path]) -> None:
             folder.rmdir()
 
 
-def _has(part: object, wanted: dict[str, type]) -> bool:
-    """Whether a part of ``run.json`` has entries of these types."""
-    return isinstance(part, dict) and all(
-        type(part.get(key)) is kind for key, kind in wanted.items()
-    )
-
-
 @lru_cache(maxsize=32)
 def _digest(path: Path, state: tuple[int, int, int]) -> str:
     """SHA-256 of a file in a certain state: large ones take seconds, and are asked for several times."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _vocabulary(path: Path, names: object, kind: str, count: int) -> Vocabulary:
-    if (
-        not isinstance(names, list)
-        or len(names) != count
-        or not all(isinstance(n, str) for n in names)
-    ):
-        raise RunError(f"{path}: does not list {count} {kind} names; {RESTORE}")
-    try:
-        return Vocabulary(names, kind)
-    except GoldeError as error:
-        raise RunError(f"{path}: {error}; {RESTORE}") from None
-
-
-def _are_figures(entry: object) -> bool:
-    """Whether an entry of ``metrics.json`` holds what its readers ask for."""
-    if not isinstance(entry, dict):
-        return False
-    protocol, metrics, relations = (entry.get(k) for k in ("protocol", "metrics", "relations"))
-    return (
-        isinstance(protocol, dict)
-        and protocol.keys() >= {"triples", "candidates", "filter", "self_filter"}
-        and all(type(protocol[key]) is int for key in ("triples", "candidates"))
-        and isinstance(protocol["filter"], list)
-        and isinstance(metrics, dict)
-        and _is_block(metrics.get("both"))
-        and isinstance(relations, dict)
-        and all(
-            _is_block(block) and _is_block(block.get("head")) and _is_block(block.get("tail"))
-            for block in relations.values()
-        )
-    )
-
-
-def _is_block(block: object) -> bool:
-    """Whether it is a table of figures, the MRR among them; there may be smaller tables inside."""
-    return (
-        isinstance(block, dict)
-        and block.keys() >= {"mrr", "count"}
-        and all(isinstance(value, int | float | dict) for value in block.values())
-    )
-
-
-def checked_facts(path: Path, split: str, triples: Tensor | None, limits: Tensor) -> Tensor:
-    """The facts of one split, their ids checked against the number of names (3,)."""
-    if (
-        triples is not None
-        and triples.dim() == 2
-        and triples.shape[1] == 3
-        and not triples.is_floating_point()
-    ):
-        triples = triples.long()
-        if ((triples >= 0) & (triples < limits)).all():
-            return triples
-    raise RunError(f"{path}: {split!r} does not hold facts as rows of three ids; {RESTORE}")
 
 
 def refuse_part_of_a_run(path: Path) -> None:
