@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from golde.errors import ConfigError
+from golde.errors import ConfigError, RetiredSettingError
 
 
 class _Section(BaseModel):
@@ -350,9 +350,9 @@ def _without_retired(values: dict[str, Any], source: str) -> dict[str, Any]:
         if not isinstance(content, dict) or key not in content:
             continue
         if content[key] != retired.holds:
-            raise ConfigError(
-                f"{source}: {section}.{key} = {content[key]!r} is no more: {retired.why}; leave it out, and "
-                "open what was trained with it by the version of GoldE that did so"
+            raise RetiredSettingError(
+                f"{source}: {section}.{key} = {content[key]!r} is no more: {retired.why}; open what was "
+                "trained with it by the version of GoldE that did so, and train anew without it"
             )
         values = values | {section: {k: v for k, v in content.items() if k != key}}
     return values

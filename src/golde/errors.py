@@ -41,6 +41,10 @@ class ConfigError(GoldeError):
     """An unknown setting or a value outside its rule."""
 
 
+class RetiredSettingError(ConfigError):
+    """A setting that is no more, with another value than the one that every run has now."""
+
+
 class RunError(GoldeError):
     """A run folder that is missing, damaged, in use or of another format, or a file from it that
     cannot be written."""

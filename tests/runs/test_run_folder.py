@@ -386,6 +386,16 @@ def test_a_configuration_that_is_not_this_runs(run: RunFolder, line: str, other:
         everything(run)
 
 
+def test_a_run_with_a_setting_that_is_no_more_is_not_damaged(run: RunFolder) -> None:
+    path = run.path / "config.toml"
+    path.write_text(path.read_text().replace("[model]\n", '[model]\ncurvature = "learned"\n'))
+    everything(run)
+    path.write_text(path.read_text().replace('"learned"', '"scale"'))
+    with pytest.raises(RunError, match=r"by the version of GoldE that did so, and train anew .*$") as e:
+        everything(run)
+    assert "restore" not in str(e.value)
+
+
 def test_no_run_here(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"no run here .*golde train"):
         RunFolder(tmp_path).about()

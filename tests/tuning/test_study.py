@@ -18,7 +18,7 @@ from golde.evaluation import evaluate as evaluation
 from golde.training import loop
 from golde.training.loop import DivergedError
 from golde.tuning import Study, search, winner
-from golde.tuning.study import KILLED
+from golde.tuning.study import KILLED, NAME
 
 MakeStudy = Callable[..., Study]
 Trained = Callable[[Callable[[Config], float]], list[Config]]
@@ -215,6 +215,24 @@ def test_another_search_is_refused(study: MakeStudy, graph: KnowledgeGraph) -> N
         study({"training": {"steps": 8}}, space="paper")
     with pytest.raises(GoldeError, match="--numbers 128 there and 64 here"):
         study({"training": {"steps": 8}}, numbers=64)
+
+
+@pytest.mark.parametrize("curvature", ["learned", "scale"])
+def test_a_search_of_before_goes_on_unless_it_needs_a_setting_that_is_no_more(
+    curvature: str, study: MakeStudy, tmp_path: Path
+) -> None:
+    import optuna
+
+    study({"training": {"steps": 8}})
+    stored = optuna.load_study(study_name=NAME, storage=f"sqlite:///{tmp_path / 'study.db'}")
+    begun = stored.user_attrs[NAME]
+    begun["given"]["model.curvature"] = curvature
+    stored.set_user_attr(NAME, begun)
+    if curvature == "learned":
+        study({"training": {"steps": 8}})
+    else:
+        with pytest.raises(GoldeError, match=r"model\.curvature is 'scale' there"):
+            study({"training": {"steps": 8}})
 
 
 def test_what_is_no_study_is_refused_and_left_alone(study: MakeStudy, tmp_path: Path) -> None:

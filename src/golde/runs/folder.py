@@ -34,7 +34,7 @@ from torch import Tensor
 from golde.config import Config
 from golde.data.graph import SPLITS, KnowledgeGraph
 from golde.data.vocabulary import Vocabulary
-from golde.errors import ConfigError, RunError
+from golde.errors import ConfigError, RetiredSettingError, RunError
 from golde.evidence import Evidence
 from golde.models import Model, build, place
 from golde.runs.atomic import (
@@ -188,6 +188,8 @@ class RunFolder:
         """The resolved configuration of the run."""
         try:
             return Config.load(self.path / "config.toml")
+        except RetiredSettingError as error:  # nothing is damaged
+            raise RunError(str(error)) from None
         except ConfigError as error:  # its message names the file
             raise RunError(f"{error}; {RESTORE}") from None
 

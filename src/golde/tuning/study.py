@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from golde.config import RETIRED
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError, MissingExtraError
 from golde.runs.lock import locked
@@ -176,11 +177,11 @@ class Study:
         for key, option in (("space", "--space"), ("numbers", "--numbers")):
             if there[key] != here[key]:
                 return f"{option} {there[key]} there and {here[key]} here"
-        settings = sorted(there["given"].keys() | here["given"].keys())
+        began, now = _still_a_choice(there["given"]), here["given"]
         told = [
-            f"{key} is {_told(there['given'], key)} there and {_told(here['given'], key)} here"
-            for key in settings
-            if there["given"].get(key) != here["given"].get(key)
+            f"{key} is {_told(began, key)} there and {_told(now, key)} here"
+            for key in sorted(began.keys() | now.keys())
+            if began.get(key) != now.get(key)
         ]
         return ", ".join(told)
 
@@ -415,6 +416,12 @@ def _try_again(study: optuna.Study, lost: optuna.trial.FrozenTrial) -> None:
     """A trial whose process was killed is tried once more."""
     if not lost.user_attrs.get("again") and lost.params:
         study.enqueue_trial(lost.params, user_attrs={"again": True})
+
+
+def _still_a_choice(given: dict[str, Any]) -> dict[str, Any]:
+    """Settings without those that are no more and had the value that every run has now."""
+    held = {f"{section}.{key}": retired.holds for (section, key), retired in RETIRED.items()}
+    return {key: value for key, value in given.items() if key not in held or held[key] != value}
 
 
 def _told(given: dict[str, Any], key: str) -> str:
