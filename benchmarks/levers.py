@@ -20,8 +20,8 @@ from golde.config import TrainingConfig
 from golde.errors import ConfigError
 from golde.geometry import Grouping, Hyperbolic
 from golde.geometry.hyperbolic import HyperbolicMap
-from golde.kernels import Core, paired, pairwise
-from golde.kernels.finish import DISTANCE_FLOOR, Finish
+from golde.kernels import Core, Finish, Geodesic, paired, pairwise
+from golde.kernels.finish import DISTANCE_FLOOR
 from golde.models import GoldE, Model
 from golde.models.kinds import KINDS
 from golde.report.variations import UNCHANGED
@@ -129,7 +129,7 @@ def relation_loss(model: GoldE, rows: Tensor, batch: Batch) -> Tensor:
     return (weight * each).sum() / weight.sum()
 
 
-def squared_distances(model: GoldE, rows: Tensor, batch: Batch) -> Tensor:
+def distance_penalty(model: GoldE, rows: Tensor, batch: Batch) -> Tensor:
     """``Σ_b w_b Σ_m d_m(G h_b, t_b)²`` of the facts of a batch, whose weights add up to one."""
     B = len(batch.entity)
     queries = model.queries(rows[:B], batch.direction)
@@ -239,16 +239,12 @@ class Lorentzian(NamedTuple):
 
 
 class UnitGeodesic(NamedTuple):
-    """``d = √β · acosh(…)`` at curvature −1, σ and E as in ``golde.kernels.finish.Geodesic``."""
+    """``d = √β · acosh(…)`` at curvature −1: the geodesic distance of the unit hyperboloid, times √β."""
 
     def __call__(self, product: Product, query: Core, candidate: Core) -> Tensor:
-        (root, a), (n,) = query.scalars, candidate.scalars
-        F = -torch.expm1(-n)
-        sigma = (F + torch.expm1(-a)).square()
-        sigma = sigma + product(query.vector, candidate.vector) * (F * (2 - F) / n)
-        sigma = sigma.clamp_min(0) + DISTANCE_FLOOR
-        E = torch.exp(-a) * (1 - F)
-        return root * (a + n + torch.log(E + 0.5 * (sigma + (sigma * (sigma + 4 * E)).sqrt())))
+        root, a = query.scalars
+        sides = Geodesic().sides((torch.ones_like(root), a), candidate.scalars)
+        return root * Geodesic().value(product(query.vector, candidate.vector), *sides)
 
 
 Other = Arc | Lorentzian | UnitGeodesic
@@ -345,8 +341,8 @@ LEVERS = {
     "component-dropout-0.3": Lever(model=partial(ComponentDropout, share=0.3)),
     "relation-prediction-0.1": Lever(loss=with_term(relation_loss, 0.1)),
     "relation-prediction-1": Lever(loss=with_term(relation_loss, 1.0)),
-    "squared-distances-0.01": Lever(loss=with_term(squared_distances, 0.01)),
-    "squared-distances-0.1": Lever(loss=with_term(squared_distances, 0.1)),
+    "distance-penalty-0.01": Lever(loss=with_term(distance_penalty, 0.01)),
+    "distance-penalty-0.1": Lever(loss=with_term(distance_penalty, 0.1)),
     "published-beta": Lever(model=PublishedBeta),
     "weight-averaging-0.99": Lever(training=partial(Averaged, decay=0.99)),
     "weight-averaging-0.999": Lever(training=partial(Averaged, decay=0.999)),

@@ -4,7 +4,7 @@ The configuration of a set is trained as it is and with one change at a time (``
 
 - component-dropout: a step scores by some of the components, drawn anew for every batch;
 - relation-prediction: a term that predicts the relation of some facts from head and tail;
-- squared-distances: a penalty on the squared distances of the facts of a batch;
+- distance-penalty: a penalty on the squared distances of the facts of a batch;
 - published-beta: β as the code published with the paper reads it, a scale of the distance at curvature −1;
 - weight-averaging: all parameters are replaced by their moving average at the end;
 - then-cross-entropy: softmax cross-entropy follows the configured loss for the last share of the steps;

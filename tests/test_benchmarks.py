@@ -210,7 +210,7 @@ def test_published_sizes_make_a_run(load: Any) -> None:
 
 
 def test_a_variant_ends_where_it_began(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The switch, PyTorch's precision and that of the kernels, also after an error."""
+    """The switch, PyTorch's precision, that of the kernels and the model, also after an error."""
     module = load("gpu_accuracy")
     kernels = "golde.kernels.triton."
     monkeypatch.setattr(f"{kernels}distance._fused", lambda finish, norm, precision, *_: precision)
@@ -220,11 +220,12 @@ def test_a_variant_ends_where_it_began(load: Any, monkeypatch: pytest.MonkeyPatc
     )
     side = Core(torch.rand(1, 2, 3), ())
 
-    def state() -> tuple[str | None, str, str]:
+    def state() -> tuple[str | None, str, str, str]:
         used = module.fused_pairwise(side, side, Root(), 1)
         in_a_step = module.fused_batch(torch.rand(1), None, [], [[[]]], norm=1, own=False)[0]
         assert used == in_a_step
-        return os.environ.get("GOLDE_KERNELS"), torch.get_float32_matmul_precision(), used
+        switch, precision = os.environ.get("GOLDE_KERNELS"), torch.get_float32_matmul_precision()
+        return switch, precision, used, KINDS["golde"].__name__
 
     before, seen = state(), []
     for variant in module.VARIANTS.values():
@@ -233,11 +234,11 @@ def test_a_variant_ends_where_it_began(load: Any, monkeypatch: pytest.MonkeyPatc
             raise DivergedError
         assert state() == before
     assert seen == [
-        ("plain", "highest", "tf32x3"),
-        ("plain", "high", "tf32x3"),
-        ("fused", "highest", "tf32x3"),
-        ("fused", "highest", "tf32"),
-        ("plain", "highest", "tf32x3"),
+        ("plain", "highest", "tf32x3", "GoldE"),
+        ("plain", "high", "tf32x3", "GoldE"),
+        ("fused", "highest", "tf32x3", "GoldE"),
+        ("fused", "highest", "tf32", "GoldE"),
+        ("plain", "highest", "tf32x3", "PublishedBeta"),
     ]
 
 

@@ -21,7 +21,7 @@ from golde.kernels.triton.support import KNOWN
 from golde.models import GoldE
 from golde.models.kinds import KINDS
 from golde.report.benchmarks import section
-from golde.report.other_levers import other_levers
+from golde.report.other_levers import LEVERS, other_levers
 from golde.training import loop, train, update
 from golde.training.loop import Training
 from golde.training.replay import EAGER, Replay
@@ -126,19 +126,19 @@ def test_the_relation_term_is_the_cross_entropy_by_hand(
     assert moved.tolist() == [True] * 3 + [False] + [True] * 3 + [False] * 6
 
 
-def test_squared_distances_are_those_of_the_facts_of_a_batch(levers: Any) -> None:
+def test_the_distance_penalty_is_that_of_the_facts_of_a_batch(levers: Any) -> None:
     weight = torch.tensor([0.1, 0.2, 0.5, 0.4], dtype=torch.float64)
     settings = {"loop_bias": False, "weights": {"P": 0.5}}
     squares = model(GoldE, "P3x2 Q4x3", **settings, norm=2)
     squares.weights = [1.0, 1.0]
     made = model(GoldE, "P3x2 Q4x3", **settings)
     rows = made.entity[torch.cat((ENTITY, ANSWER, CANDIDATES))]
-    found = levers.squared_distances(made, rows, Batch(ENTITY, DIRECTION, ANSWER, weight))
+    found = levers.distance_penalty(made, rows, Batch(ENTITY, DIRECTION, ANSWER, weight))
     expected = -(weight * scores(squares)[0]).sum() / 1.2
     torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("name", ["relation_loss", "squared_distances"])
+@pytest.mark.parametrize("name", ["relation_loss", "distance_penalty"])
 def test_a_term_is_added_with_its_weight(levers: Any, name: str) -> None:
     losses: dict[str, list[float]] = {"all": [], "plain": [], "term": []}
     term = getattr(levers, name)
@@ -358,7 +358,15 @@ def test_every_lever_changes_a_training_and_nothing_after_it(
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="only a GPU captures steps")
 @pytest.mark.parametrize(
-    "lever", ["relation-prediction-1", "then-cross-entropy-0.3", "ellipsoid-geodesic", "lorentzian"]
+    "lever",
+    [
+        "relation-prediction-1",
+        "distance-penalty-0.1",
+        "published-beta",
+        "then-cross-entropy-0.3",
+        "ellipsoid-geodesic",
+        "lorentzian",
+    ],
 )
 def test_a_captured_step_has_the_lever(levers: Any, lever: str) -> None:
     captured, launched = (
@@ -510,3 +518,15 @@ def test_levers_are_rendered_beside_the_configuration_the_best_first(tmp_path: P
     assert "mean over seeds 0, 1" in text
     assert "a GPU, Python 3, torch 2, Triton 1, up to 4 trainings at a time, commit 0123456" in text
     assert "lorentzian on wn18rr with seed 0 failed: the loss became nan" in text
+    assert (
+        "*weight averaging* ends with a moving average of the parameters; *lorentzian* is" in text
+    )
+    assert "*published beta*" not in text  # not tried
+
+
+def test_every_lever_is_described(levers: Any) -> None:
+    unchanged = {"as-configured"}
+    for lever in set(levers.LEVERS) - unchanged:
+        assert any(lever.startswith(name) for name in LEVERS), lever
+    for name in LEVERS:
+        assert any(lever.startswith(name) for lever in levers.LEVERS), name

@@ -16,16 +16,14 @@ from oracles import ask, distances, normal, randomised
 SHAPES = [(1, 1), (2, 3), (5, 2)]  # numbers a component stores, components
 RELATIONS = 3
 
-KINDS: dict[str, Any] = GEOMETRIES
-
-contract = pytest.mark.parametrize("letter", KINDS)
+contract = pytest.mark.parametrize("letter", GEOMETRIES)
 shapes = pytest.mark.parametrize(("K", "M"), SHAPES, ids=lambda n: str(n))
 dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 
 
 def build(letter: str, K: int, M: int, dtype: torch.dtype = torch.float64) -> Any:
-    dimension = K + KINDS[letter].unstored
-    group = randomised(KINDS[letter](dimension, M, RELATIONS), seed=7, scale=0.5)
+    dimension = K + GEOMETRIES[letter].unstored
+    group = randomised(GEOMETRIES[letter](dimension, M, RELATIONS), seed=7, scale=0.5)
     return group.to(dtype)
 
 
@@ -146,7 +144,7 @@ def test_blocks_do_not_show(
 @pytest.mark.parametrize("reflections", ["k", "k-1", "alternating"])
 def test_head_queries_go_through_the_inverse(letter: str, K: int, M: int, reflections: Any) -> None:
     """``d(G h, t) = d(h, G⁻¹ t)`` and ``(G⁻¹)⁻¹ = G``."""
-    geometry = KINDS[letter]
+    geometry = GEOMETRIES[letter]
     group = geometry(K + geometry.unstored, M, RELATIONS, reflections=reflections)
     randomised(group, seed=8, scale=0.5)
     h, t = (normal(4, M, K, seed=i) for i in (9, 10))

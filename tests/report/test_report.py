@@ -123,6 +123,16 @@ def test_changes_are_set_beside_the_configuration_best_first(results: Path) -> N
     ]
 
 
+def test_a_change_by_a_setting_that_is_no_more_is_marked(results: Path) -> None:
+    for name, settings in (("as-configured", {}), ("published-beta", {"curvature": "scale"})):
+        one = record("wn18rr", f"wn18rr-{name}", 0, 0.5, study="levers-wn18rr", split="valid")
+        keep(results, one | {"settings": {"model": {"signature": "Q9"} | settings}})
+    (section,) = variation_sections(results)
+    assert "| published beta † | 1 |" in section
+    assert "| as configured | 1 |" in section
+    assert section.endswith("†: by a setting that was removed since, because it does not help.")
+
+
 def test_evidence_is_set_beside_the_same_embeddings_alone(results: Path) -> None:
     for name, alone, mrr in (("1-hop", 0.50, 0.51), ("2-hops", 0.502, 0.52)):
         for seed in (0, 1):
@@ -198,7 +208,9 @@ def test_the_paper_has_ours_beside_it(results: Path) -> None:
     assert row(tables, "Figure 3, WN18RR", "6")[3:5] == [".506", ".432"]
     assert row(tables, "Figure 4", "32") == ["32", ".465", ".472", ".482", ".432"]
     (note,) = (one.note for one in tables if one.title.startswith("Figure 4"))
-    assert "ours on validation, standard protocol, at 500 steps" in note
+    assert "ours, the embedding alone, on validation, standard protocol, at 500 steps" in note
+    small = next(one for one in tables if one.title.startswith("Tables 5 and 11, WN18RR"))
+    assert small.note == "Ours with 32 numbers an entity."
 
 
 def test_what_was_not_run_says_so(tmp_path: Path) -> None:

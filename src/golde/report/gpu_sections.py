@@ -144,7 +144,8 @@ def gpu_accuracy(found: dict[str, Any]) -> str:
     return (
         f"{table(head, rows)}\n\nThe published sizes and rates, so many steps and no more, last parameters; "
         "filtered MRR of the whole validation split, both sides, realistic rank on ties, ranked in the "
-        f"same variant. Means over seeds {', '.join(map(str, drawn))} with their range, and the mean "
+        f"same variant. Means over seeds {', '.join(map(str, drawn))} with their range (without one, of the "
+        "first seed alone), and the mean "
         "difference to plain-float32 at the same seed. The score error is that of the trained model, "
         "relative to float64, as a norm over many scores. *Plain* is the step in PyTorch operations, "
         "*fused* the one in kernels, with products in three TF32 parts unless one is named; "

@@ -11,15 +11,18 @@ from golde.report.variations import UNCHANGED
 Trainings = dict[str, BySeed]
 """By lever."""
 
-WHAT = (
-    "One thing is changed at a time that is no setting of the package: *component dropout* scores a batch "
-    "by some of the components; *relation prediction* adds a cross-entropy of the relation given head and "
-    "tail; *squared distances* adds them as a penalty; *published beta* is a scale of the distance at "
-    "curvature −1; *weight averaging* ends with a moving average of the parameters; *then cross entropy* "
-    "changes the loss for the last steps; *ellipsoid geodesic* and *lorentzian* (also its square) are the "
-    "other distances that the paper names. A figure is the share dropped, the weight of the term, the "
-    "decay with each step, or the share of steps."
-)
+LEVERS = {
+    "component-dropout": "scores a batch by some of the components",
+    "relation-prediction": "adds a cross-entropy of the relation given head and tail",
+    "distance-penalty": "adds the squared distances of a batch's facts",
+    "published-beta": "makes of β a scale of the distance at curvature −1",
+    "weight-averaging": "ends with a moving average of the parameters",
+    "then-cross-entropy": "changes the loss for the last steps",
+    "ellipsoid-geodesic": "is a distance that the paper names",
+    "lorentzian": "is the other one, also squared",
+}
+"""What each does, by how its name begins."""
+
 SOURCE = "Written by `benchmarks/other_levers.py`."
 
 
@@ -35,7 +38,21 @@ def other_levers(found: dict[str, Any]) -> str:
             key = one["configuration"], one["steps"], one["negatives"]
             groups.setdefault(key, {}).setdefault(one["lever"], {})[one["seed"]] = one
     tables = [_table(*key, trainings) for key, trainings in groups.items()]
-    return "\n\n".join([WHAT, *(table.markdown() for table in tables), *failed, SOURCE])
+    what = _what({lever for trainings in groups.values() for lever in trainings})
+    return "\n\n".join([what, *(table.markdown() for table in tables), *failed, SOURCE])
+
+
+def _what(tried: set[str]) -> str:
+    """What the levers are that the tables have."""
+    known = [
+        f"*{name.replace('-', ' ')}* {does}"
+        for name, does in LEVERS.items()
+        if any(lever.startswith(name) for lever in tried)
+    ]
+    return (
+        f"One thing is changed at a time that is no setting of the package: {'; '.join(known)}. A figure is "
+        "the share dropped, the weight of the term, the decay with each step, or the share of steps."
+    )
 
 
 def _table(configuration: str, steps: int, negatives: int, trainings: Trainings) -> Table:

@@ -141,10 +141,15 @@ class PaperTables:
                 self._rows(
                     "table11", graph, names, lambda name: name.endswith(SMALL), graph + SMALL
                 ),
-                self._facts_in_a_row(graph, graph + SMALL).strip(),
+                self._small_note(graph),
             )
             for graph, title in GRAPHS.items()
         ]
+
+    def _small_note(self, graph: str) -> str:
+        sizes = dict.fromkeys(map(_numbers, self.of(graph, graph + SMALL)))
+        of = f"Ours with {' or '.join(sizes)}." if sizes else ""
+        return f"{of}{self._facts_in_a_row(graph, graph + SMALL)}"
 
     def _rows(
         self,
@@ -355,9 +360,11 @@ def _study_note(records: list[Record]) -> str:
     steps = sorted({r["training"]["steps"] for r in records})
     seeds = ", ".join(map(str, sorted({r["seed"] for r in records})))
     seconds = [r["training"]["seconds"] for r in records]
+    counted = any(record["settings"].get("evidence", {}).get("hops") for record in records)
+    alone = "" if counted else ", the embedding alone,"
     short = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
     return (
-        f"Published on test; ours on {_splits(records)}, standard protocol, at {short} steps "
+        f"Published on test; ours{alone} on {_splits(records)}, standard protocol, at {short} steps "
         f"({duration(min(seconds))} to {duration(max(seconds))} a run{shared(records)}), seeds {seeds}, "
         f"{'; '.join(dict.fromkeys(map(machine, records)))}."
     )

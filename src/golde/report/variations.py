@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import fmean
 
+from golde.config import Config
+from golde.errors import RetiredSettingError
 from golde.report.results import EMBEDDING, STANDARD, Record, read_records, values, variants
 from golde.report.tables import Table, figure, machine, short_commit
 
@@ -94,7 +96,8 @@ def _row(name: str, records: list[Record], base: float | None) -> list[str]:
     mrr = fmean(values(records, "mrr"))
     difference = "" if base is None else f"{mrr - base:+.4f}".replace("0.", ".")
     others = [figure(one, fmean(values(records, one))) for one in ("hits@10", "mr")]
-    words, seeds = name.replace("-", " "), len({record["seed"] for record in records})
+    words = name.replace("-", " ") + (" †" if any(map(_has_retired_setting, records)) else "")
+    seeds = len({record["seed"] for record in records})
     return [words, str(seeds), f"{mrr:.4f}".removeprefix("0"), difference, *others]
 
 
@@ -103,7 +106,20 @@ def _note(found: dict[str, list[Record]]) -> str:
     steps = ", ".join(f"{n:,}" for n in sorted({record["training"]["steps"] for record in records}))
     commits = ", ".join(dict.fromkeys(record["commit"] for record in records))
     machines = "; ".join(dict.fromkeys(map(machine, records)))
+    retired = (
+        " †: by a setting that was removed since, because it does not help."
+        if any(map(_has_retired_setting, records))
+        else ""
+    )
     return (
         f"Validation, standard protocol, {steps} steps, mean over seeds. {machines}, commit "
-        f"{short_commit(commits)}."
+        f"{short_commit(commits)}.{retired}"
     )
+
+
+def _has_retired_setting(record: Record) -> bool:
+    try:
+        Config.from_dict(record["settings"])
+    except RetiredSettingError:
+        return True
+    return False
