@@ -90,7 +90,9 @@ def test_a_training_is_written_down_once_and_shown(module: Any, folder: Path) ->
     assert one["settings"]["training"]["steps"] == one["steps"] == one["curve"][-1]["step"] == 20
     assert len(one["curve"]) == 10
     assert one["device_gib"] is None  # of a GPU
-    assert one["settings"]["evidence"]["hops"] == 0
+    assert one["settings"]["evidence"]["hops"] == 0  # of training, so that its figures are its own
+    assert one["evidence"]["hops"] == 2
+    assert 0 < one["evidence"]["mrr"] <= 1
     assert one["commit"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "measure", None)  # must not be called again
@@ -119,6 +121,12 @@ def test_every_cell_is_shown_in_its_place() -> None:
     )
     assert f"| {cells} |" in text
     assert "**Not YAGO3-10**" in text
+    assert "Evidence" not in text
+    gathered = {"hops": 2, "seconds": 71.2, "rank_s": 3.21, "device_gib": 1.26, "mrr": 0.456}
+    assert (
+        "Evidence of up to 2 training facts in a row, gathered after `c`, took 71 s and 1.3 GiB, its ranking "
+        "3.2 s; with it MRR is 0.456. Seed 7."
+    ) in yago_part({"trainings": [one | {"evidence": gathered}]})
     assert "Seed 7. a GPU, Python 3, torch 2, commit 0123456;" in text
 
 

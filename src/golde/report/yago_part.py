@@ -6,6 +6,7 @@ from typing import Any
 
 from golde.report.tables import machine, short_commit
 from golde.report.tables import markdown as table
+from golde.words import facts_in_a_row
 
 HEAD = [
     "configuration",
@@ -36,15 +37,27 @@ def yago_part(found: dict[str, Any]) -> str:
     machines = dict.fromkeys(
         f"{machine(one)}, commit {short_commit(one['commit'])}" for one in every
     )
+    evidence = [_evidence(one) for one in done if "evidence" in one]
     seeds = ", ".join(map(str, sorted({one["seed"] for one in every})))
     return (
         f"{table(HEAD, [_row(one) for one in done])}\n\n**Not YAGO3-10**, but a part of its training facts "
         f"with all of its entities: {'; '.join(parts)}. Fewer facts are another graph: MRR, on its "
-        "validation facts and without evidence, only says that training gets somewhere. *In all* is training "
-        "with compilation and validation, *rank* both directions of the validation facts among all entities, "
-        "*GPU memory* the most that was allocated, *loss* the mean of the steps that are logged; training "
-        f"stops at one that is NaN or infinite. {''.join(failed)}Seed {seeds}. {'; '.join(machines)}; "
-        "written by `benchmarks/yago_part.py`."
+        "validation facts and of the embedding alone, only says that training gets somewhere. *In all* is "
+        "training with compilation and validation, *rank* both directions of the validation facts among all "
+        "entities, *GPU memory* the most that was allocated, *loss* the mean of the steps that are logged; "
+        f"training stops at one that is NaN or infinite. {''.join(evidence + failed)}Seed {seeds}. "
+        f"{'; '.join(machines)}; written by `benchmarks/yago_part.py`."
+    )
+
+
+def _evidence(one: dict[str, Any]) -> str:
+    """What gathering evidence took, and what it did."""
+    found = one["evidence"]
+    memory = "" if found["device_gib"] is None else f" and {found['device_gib']:.1f} GiB"
+    return (
+        f"Evidence of {facts_in_a_row(found['hops'])}, gathered after `{one['configuration']}`, took "
+        f"{found['seconds']:,.0f} s{memory}, its ranking {found['rank_s']:.1f} s; with it MRR is "
+        f"{found['mrr']:.3f}. "
     )
 
 
