@@ -153,6 +153,7 @@ def test_every_choice_made_from_the_graph_reaches_a_larger_graph(
         "training.regulariser=n3",
         "training.regulariser_weight=0.1",
         "training.label_smoothing=0.1",
+        "evidence.joined=true",
     ],
 )
 def test_a_setting_that_would_do_nothing_is_refused(setting: str) -> None:

@@ -256,6 +256,11 @@ class Config(_Section):
             ) from None
         refuse_foreign_settings(config.model, source)
         _refuse_idle_settings(config.training, source)
+        if config.evidence.joined and not config.evidence.hops:
+            raise ConfigError(
+                f"{source}: evidence.joined = true does nothing where none is gathered; give evidence.hops, "
+                "such as 1"
+            )
         return config
 
     def with_values(self, **sections: dict[str, Any]) -> Config:
@@ -310,6 +315,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The contents of a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except RecursionError:
+        raise ConfigError(f"{path}: cannot read the configuration: nested too deeply") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: cannot read the configuration: {error}") from None
 

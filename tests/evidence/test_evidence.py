@@ -134,7 +134,7 @@ def test_a_graph_without_validation_facts_is_refused() -> None:
         gather(model, graph, 2, joined=False, most_walks=10**7, seed=0)
 
 
-@pytest.mark.parametrize("change", ["codes", "ends", "hops"])
+@pytest.mark.parametrize("change", ["codes", "ends", "hops", "beside_the_score"])
 def test_damaged_evidence_is_refused(change: str) -> None:
     graph = families()
     tensors = evidence(graph).tensors()

@@ -19,6 +19,7 @@ from golde.report.studies import Job
 from golde.runs import RunFolder
 from golde.runs.card import refresh_card
 from golde.runs.stored_evidence import StoredEvidence
+from golde.training.loop import StoppedError, train
 from tiny import quick, ring
 
 
@@ -218,12 +219,64 @@ def test_what_could_not_be_gathered_is_refused_before_training(tmp_path: Path) -
     assert not (tmp_path / "run").exists()
 
 
-def test_evidence_that_was_replaced_by_hand_is_not_reproduced(tmp_path: Path) -> None:
-    config = quick().with_values(evidence={"hops": 1})
-    job = Job("small", None, "ring", config, "test")
-    places = {"results": tmp_path / "results", "runs": tmp_path / "runs"}
-    place = Place(job, ring(), **places)
-    golde.train(ring(), place.run, config, device="cpu").gather_evidence(2)
-    with pytest.raises(RunError, match="is of 2 facts in a row, and the run is configured for 1"):
+def with_evidence(tmp_path: Path) -> Place:
+    """Where a training of the ring with evidence of one fact is to be reproduced."""
+    job = Job("small", None, "ring", quick().with_values(evidence={"hops": 1}), "test")
+    return Place(job, ring(), results=tmp_path / "results", runs=tmp_path / "runs")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"hops": 2}, "hops is 2 there and 1 here"),
+        ({"hops": 1, "walks": 20}, "walks is 20 there and 300000000 here"),
+        ({"hops": 1, "joined": True}, "joined is True there and False here"),
+    ],
+)
+def test_evidence_that_was_replaced_by_hand_is_not_reproduced(
+    asked: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    place = with_evidence(tmp_path)
+    golde.train(ring(), place.run, place.config, device="cpu").gather_evidence(**asked)
+    with pytest.raises(RunError, match=f"gathered differently than .* configured for .{told}"):
         reproduce(place, device="cpu")
     assert not place.path.exists()
+
+
+def test_evidence_from_before_its_settings_were_stored_is_known_by_its_hops(tmp_path: Path) -> None:
+    place = with_evidence(tmp_path)
+    run = golde.train(ring(), place.run, place.config, device="cpu")
+    gathered = run.folder.gathered()
+    assert gathered is not None
+    del gathered["settings"], gathered["seconds"]
+    found = run.model.evidence
+    assert found is not None
+    run.folder.save_evidence(found, gathered)
+    assert reproduce(place, device="cpu")["training"]["evidence"] == gathered
+
+
+def test_evidence_that_is_gathered_after_training_counts_in_its_time(tmp_path: Path) -> None:
+    place = with_evidence(tmp_path)
+    folder = train(ring(), place.run, place.config, device="cpu")  # and then it was killed
+    record = reproduce(place, device="cpu")
+    took = record["training"]["evidence"]["seconds"]
+    assert took > 0
+    both = folder.about()["seconds"] + took
+    assert record["training"]["seconds"] == pytest.approx(both, abs=0.01)
+
+
+def test_test_seen_before_evidence_is_no_secret(tmp_path: Path) -> None:
+    place = with_evidence(tmp_path)
+    folder = train(ring(), place.run, place.config, device="cpu")
+    golde.Run(folder, evidence=False).evaluate("test")
+    record = reproduce(place, device="cpu")
+    assert [one["when"] is None for one in record["evaluations"]] == [True, False, False, False]
+
+
+def test_who_asks_to_stop_is_heard_while_evidence_is_gathered(tmp_path: Path) -> None:
+    place = with_evidence(tmp_path)
+    train(ring(), place.run, place.config, device="cpu")
+    with pytest.raises(StoppedError, match="while evidence was gathered"):
+        reproduce(place, device="cpu", should_stop=lambda: True)
+    assert not place.path.exists()
+    assert RunFolder(place.run).gathered() is None

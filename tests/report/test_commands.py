@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from golde.cli.main import app
+from golde.data.loading import load_graph
+from golde.inference.run import Run
 from golde.report.processes import Command, run_side_by_side
+from golde.report.reproduce import Place
+from golde.report.studies import read_jobs
 
 
 def call(*words: object) -> Any:
@@ -89,6 +95,59 @@ def test_trainings_side_by_side(config_file: Path, monkeypatch: pytest.MonkeyPat
         record = json.loads(Path(f"results/runs/ring/small/seed-{seed}.json").read_text())
         assert record["training"]["trainings_at_a_time"] == 2
         assert f"seed {seed}: training in" in Path(f"runs/ring/small/seed-{seed}.log").read_text()
+
+
+@pytest.mark.parametrize("words", [[], ["--again"]])
+def test_who_asks_to_stop_while_a_seed_is_ranked_gets_no_other_seed(
+    words: list[str], config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(config_file.parent)
+    original, ranked = Run.evaluate, []
+
+    def evaluate(self: Run, split: str, **options: Any) -> Any:
+        ranked.append(options["self_filter"])
+        if options["self_filter"]:  # the last of a seed
+            signal.raise_signal(signal.SIGINT)
+        return original(self, split, **options)
+
+    monkeypatch.setattr(Run, "evaluate", evaluate)
+    stopped = call("reproduce", config_file, "--seeds", "0,1", "--device", "cpu", *words)
+    assert stopped.exit_code == 130, stopped.output
+    assert "seed 0: test MRR 0." in stopped.stdout
+    assert ranked == [False, True]
+    assert "stopped; the same command goes on" in stopped.stderr
+    assert ("name the rest with --seeds" in " ".join(stopped.stderr.split())) == bool(words)
+    rest = call("reproduce", config_file, "--seeds", "1", "--device", "cpu", *words)
+    assert rest.exit_code == 0, rest.output  # there is nothing after it that could be stopped
+
+
+def test_a_training_that_others_have_under_way_is_told_from_its_log(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(config_file.parent)
+    (job,) = read_jobs(config_file, seeds=[0])
+    graph = load_graph(job.graph)
+    log = Path("runs/ring/small/seed-0.log")
+    log.parent.mkdir(parents=True)
+    log.write_text("step 3 of 12\n")
+    place = Place(job, graph, results=Path("results"), runs=Path("runs"))
+    with place.alone():
+        found = call("reproduce", config_file, "--seeds", "0", "--device", "cpu", "--jobs", "2")
+    assert found.exit_code == 2
+    assert "another process is reproducing it; wait for it" in " ".join(found.stderr.split())
+    assert log.read_text().startswith("step 3 of 12\n")
+
+
+def test_a_device_that_is_not_there_is_told_once_and_nothing_is_left(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is one here")
+    monkeypatch.chdir(config_file.parent)
+    found = call("reproduce", config_file, "--device", "cuda")
+    assert found.exit_code == 2
+    assert found.stderr.count("error:") == 1
+    assert not Path("results").exists()
 
 
 def test_processes_are_so_many_at_a_time_and_stop_when_asked(tmp_path: Path) -> None:

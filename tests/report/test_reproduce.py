@@ -128,6 +128,28 @@ def test_a_ranking_that_was_cut_short_is_logged_and_made_good(
     ]
 
 
+def test_who_asks_to_stop_is_heard_between_rankings(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranked: list[bool] = []
+
+    def evaluate(self: Run, split: str, **options: Any) -> Any:
+        ranked.append(options["self_filter"])
+        return original(self, split, **options)
+
+    original = Run.evaluate
+    monkeypatch.setattr(Run, "evaluate", evaluate)
+    with pytest.raises(StoppedError, match="before all was ranked"):
+        reproduce(places(), device="cpu", should_stop=lambda: bool(ranked))
+    assert ranked == [False]
+    half = read_record(places().path)
+    assert list(half["figures"]) == ["standard"]
+    assert len(half["evaluations"]) == 1
+    record = reproduce(places(), device="cpu")
+    assert ranked == [False, True]
+    assert len(record["evaluations"]) == 2
+
+
 def test_test_seen_before_is_no_secret(places: Places, done: Done) -> None:
     place = places()
     train(ring(), place.run, place.job.config, device="cpu")
@@ -223,7 +245,7 @@ def test_a_result_is_made_by_one_process_at_a_time(places: Places) -> None:
         pytest.raises(RunError, match=r"seed-0\.json: another process is reproducing it"),
     ):
         reproduce(places(), device="cpu")
-    assert list(place.path.parent.iterdir()) == []
+    assert not place.path.parent.exists()
     assert not place.run.exists()
 
 

@@ -81,6 +81,13 @@ def test_a_configuration_is_ranked_on_test_over_three_seeds(study: Path) -> None
         ("steps = 7", "seeds = [true]", r"table\.toml: seeds\.0 = True is not valid"),
         ("{batch_size = 6}", "{seed = 6}", r"table\.toml: training\.seed = 6 does nothing"),
         ("steps = 7", "step = 7", r"table\.toml: unknown key 'step' in a study"),
+        ("steps = 7", "steps = true", r"table\.toml: steps = True is not valid"),
+        (
+            "training = {batch_size = 6}",
+            'preset = "nope"',
+            r"table\.toml: variant 'ring-PQ': unknown preset 'nope'",
+        ),
+        ("steps = 7", f"x = {'[' * 5000}", r"table\.toml: .*nested too deeply"),
         ("steps = 7", 'split = "train"', r"split = 'train' is not valid: .*'valid' or 'test'"),
         ("ring-PQ", "ring-E", r"two variants are called 'ring-E'"),
         ("ring-PQ", "ring/PQ", r"variants\.1\.name = 'ring/PQ' is not valid"),
@@ -110,6 +117,11 @@ def test_more_mistakes_are_named(study: Path) -> None:
     plain = study.with_name("small.toml")
     with pytest.raises(ConfigError, match="has no variants"):
         read_jobs(plain, only=["x"])
+    seeded = 'graph = "ring"\n' + quick(seed=5).to_toml()
+    plain.write_text(seeded)
+    assert [job.seed for job in read_jobs(plain, seeds=[5])] == [5]
+    with pytest.raises(ConfigError, match=r"small\.toml: training\.seed = 5 .*give --seeds 5"):
+        read_jobs(plain)
     plain.write_text(quick().to_toml())
     with pytest.raises(
         ConfigError, match=r'small\.toml: names no graph; add a line such as graph = "wn'

@@ -79,7 +79,9 @@ def reproduce(
     """
     from golde.report.reproduce import Place
     from golde.report.studies import read_jobs
+    from golde.training.loop import pick_device
 
+    pick_device(device.value)  # that it is not there is told once
     found = read_jobs(file, seeds=_seeds(seeds), only=only or [])
     graphs: dict[str, KnowledgeGraph] = {}
     places = []
@@ -94,9 +96,9 @@ def reproduce(
     if jobs > 1:
         given = ["--results", results, "--runs", runs, "--device", device.value]
         given += ["--data-dir", data_dir] if data_dir is not None else []
-        failed = _side_by_side(file, places, jobs, [*given, *["--again"] * again])
+        failed = _side_by_side(file, places, jobs, again, [*given, *["--again"] * again])
     else:
-        failed = _one_by_one(places, device.value, shared)
+        failed = _one_by_one(places, device.value, shared, again)
     if failed:
         raise GoldeError(f"{len(failed)} of {len(places)} failed: {'; '.join(map(str, failed))}")
 
@@ -113,7 +115,17 @@ def _seeds(text: str | None) -> list[int] | None:
     return seeds
 
 
-def _one_by_one(places: list[Place], device: str, shared: int) -> list[Job]:
+def _goes_on(again: bool) -> str:
+    """What to do after a stop."""
+    if again:
+        return (
+            "the same command goes on, and also makes anew what it had finished: name the rest with --seeds "
+            "or --only"
+        )
+    return "the same command goes on"
+
+
+def _one_by_one(places: list[Place], device: str, shared: int, again: bool) -> list[Job]:
     """Reproduce here; the jobs that failed. A single one that fails stops the command."""
     from golde.report.reproduce import reproduce as run
     from golde.training.loop import StoppedError
@@ -130,8 +142,9 @@ def _one_by_one(places: list[Place], device: str, shared: int) -> list[Job]:
                     watch=watch,
                     should_stop=should_stop,
                 )
-        except StoppedError as stopped:
-            note(f"{stopped}; the same command goes on")
+                stopped = should_stop()
+        except StoppedError as error:
+            note(f"{error}; {_goes_on(again)}")
             raise typer.Exit(130) from None
         except GoldeError as error:
             if len(places) == 1:
@@ -140,10 +153,15 @@ def _one_by_one(places: list[Place], device: str, shared: int) -> list[Job]:
             failed.append(place.job)
             continue
         _say_outcome(place)
+        if stopped and place is not places[-1]:
+            note(f"stopped; {_goes_on(again)}")
+            raise typer.Exit(130)
     return failed
 
 
-def _side_by_side(file: Path, places: list[Place], jobs: int, given: list[Any]) -> list[Job]:
+def _side_by_side(
+    file: Path, places: list[Place], jobs: int, again: bool, given: list[Any]
+) -> list[Job]:
     """Reproduce in processes, several at a time; the jobs that failed."""
     from golde.report.processes import Command, run_side_by_side
 
@@ -160,19 +178,21 @@ def _side_by_side(file: Path, places: list[Place], jobs: int, given: list[Any]) 
             _say_outcome(by_name[name])
         elif code not in STOPPED:
             failed.append(by_name[name].job)
-            complain(f"{name}: {_last_line(commands[name].log)}")
+            complain(f"{name}: {_last_error(commands[name].log)}")
 
     with stopping() as should_stop:
         codes = run_side_by_side(commands, jobs, tell=tell, should_stop=should_stop)
     if len(codes) < len(commands) or not STOPPED.isdisjoint(codes.values()):
-        note("stopped; the same command goes on")
+        note(f"stopped; {_goes_on(again)}")
         raise typer.Exit(130)
     return failed
 
 
-def _last_line(log: Path) -> str:
+def _last_error(log: Path) -> str:
+    """What went wrong, by a log that another process may be writing to as well."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line.removeprefix("error: ") for line in reversed(lines) if line), "no word")
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return (errors or [line for line in lines if line] or ["no word"])[-1]
 
 
 def _say_outcome(place: Place) -> None:

@@ -176,11 +176,13 @@ class Evidence:
         if missing:
             raise GoldeError(f"holds no evidence: {min(missing)} is missing")
         weights = Weights(*(tensors[name].to(triples.device) for name in Weights._fields))
-        hops, numbers = (tensors[name].flatten().tolist() for name in ("hops", "beside_the_score"))
+        stored = tensors["beside_the_score"]
+        hops, numbers = tensors["hops"].flatten().tolist(), stored.flatten().tolist()
         lengths = [[n] for n in range(1, len(MOST_FACTS) + 1)]
         if len(numbers) == 2:  # stored before answers that no fact mentions counted
             numbers.append(0.0)
-        if not (_are_whole(weights, relations) and hops in lengths and len(numbers) == 3):
+        right = stored.is_floating_point() and hops in lengths and len(numbers) == 3
+        if not (right and _are_whole(weights, relations)):
             raise GoldeError("holds evidence that is damaged, or of another graph")
         evidence = cls(
             Walks(triples, entities, relations, hops[0]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -236,14 +237,18 @@ class Run:
             with self.folder.changing_figures():  # refuse a folder that cannot be written, first
                 pass
         settings, before = self.config.evidence, self.model.evidence
+        hops = hops if hops is not None else settings.hops or _HOPS
+        joined = settings.joined if joined is None else joined
+        walks = settings.walks if walks is None else walks
+        began = time.perf_counter()
         self.model.evidence = None
         try:
             found = gather(
                 self.model,
                 self.graph,
-                hops if hops is not None else settings.hops or _HOPS,
-                joined=settings.joined if joined is None else joined,
-                most_walks=settings.walks if walks is None else walks,
+                hops,
+                joined=joined,
+                most_walks=walks,
                 seed=self.config.training.seed,
                 progress=progress,
             )
@@ -253,7 +258,11 @@ class Run:
         self.model.evidence = found.evidence if found.evidence.counts else None
         self.calibration, self.notes, self._is_stored = None, (), store
         if store:
-            self.folder.save_evidence(found.evidence, found.as_dict())
+            asked = {"hops": hops, "walks": walks, "joined": joined}
+            seconds = round(time.perf_counter() - began, 2)
+            self.folder.save_evidence(
+                found.evidence, found.as_dict() | {"settings": asked, "seconds": seconds}
+            )
             refresh_card(self.folder)
             self.calibration, self.notes = _calibration(self.folder, self.graph)
         return found

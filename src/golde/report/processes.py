@@ -58,7 +58,7 @@ def run_side_by_side(
 
 def _start(command: Command) -> subprocess.Popen[bytes]:
     command.log.parent.mkdir(parents=True, exist_ok=True)
-    with command.log.open("wb") as log:
+    with command.log.open("ab") as log:  # another process may be writing there: see Place.alone
         return subprocess.Popen(
             command.words,
             stdin=subprocess.DEVNULL,

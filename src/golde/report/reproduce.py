@@ -31,9 +31,9 @@ from golde.report.results import (
 from golde.report.studies import Job
 from golde.runs import RunFolder
 from golde.runs.commit import commit
-from golde.runs.lock import locked
+from golde.runs.lock import locked_in_folder
 from golde.training.defaults import resolve
-from golde.training.loop import Watcher, pick_device, train
+from golde.training.loop import StoppedError, Watcher, pick_device, train
 
 COUNTED = (
     "wall time of the training call: model, compilation of what no cache holds, steps, validation, "
@@ -41,7 +41,9 @@ COUNTED = (
     "reading the graph or ranking"
 )
 RESUMED = "resumed: earlier calls count up to their last line in the log; this one: " + COUNTED
-LOOP = "trained before: what the training loop counted, from its first step on"
+LOOP = (
+    "trained before: what the training loop counted from its first step on, and gathering evidence"
+)
 
 
 class Place:
@@ -89,11 +91,11 @@ class Place:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep every other process from the result file, whose folder is made if it is not there yet."""
+        """Keep every other process from the result file, whose folder is made, unless nothing comes of it."""
+        lock = self.path.with_name(self.path.name + ".lock")
         with ExitStack() as stack:
             try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                mine = stack.enter_context(locked(self.path.with_name(self.path.name + ".lock")))
+                mine = stack.enter_context(locked_in_folder(lock))
             except OSError as error:
                 raise RunError(
                     f"{self.path}: cannot be written: {error.strerror}; check --results and its rights"
@@ -145,7 +147,8 @@ def reproduce(
 ) -> Record:
     """Train, or go on training; rank what is not ranked yet; return the complete record.
 
-    ``shared`` is how many trainings use the machine at a time: it is stored with the seconds.
+    ``shared`` is how many trainings use the machine at a time: it is stored with the seconds. When
+    ``should_stop`` turns true ``StoppedError`` is raised, unless a ranking is under way, which ends first.
     """
     if place.record is not None and is_complete(place.record):
         return place.record
@@ -159,7 +162,7 @@ def reproduce(
         if record is None:
             record = _new_record(place, training) | about
             write_record(place.path, record)
-        _rank(place, record, device)
+        _rank(place, record, device, should_stop)
         return record
 
 
@@ -195,31 +198,43 @@ def _train(
         watch=watch,
         should_stop=should_stop,
     )
-    add_evidence(folder, pick_device(device))
+
+    def heed(done: int, total: int) -> None:
+        if should_stop():
+            raise StoppedError("stopped while evidence was gathered")
+
+    add_evidence(folder, pick_device(device), progress=heed)
     _refuse_other_evidence(folder)
     seconds = earlier + time.perf_counter() - began
-    about = folder.about()
+    about, gathered = folder.about(), folder.gathered()
+    if done:
+        seconds = about["seconds"] + (gathered or {}).get("seconds", 0.0)
     return {
-        "seconds": about["seconds"] if done else round(seconds, 2),
+        "seconds": round(seconds, 2),
         "counted": LOOP if done else RESUMED if earlier else COUNTED,
         "trainings_at_a_time": shared,
         "steps": about["steps"],
         "chosen_step": about["chosen_step"],
         "validation_facts": min(about["valid"], place.config.training.validate_limit),
         "validation": about["validation"],
-        **({} if (gathered := folder.gathered()) is None else {"evidence": gathered}),
+        **({} if gathered is None else {"evidence": gathered}),
     }
 
 
 def _refuse_other_evidence(folder: RunFolder) -> None:
     """Refuse a run whose evidence was replaced by hand."""
-    configured = folder.config().evidence.hops
-    gathered = folder.gathered()
-    there = 0 if gathered is None else gathered["hops"]
-    if there != configured:
+    configured = folder.config().evidence.model_dump()
+    gathered = folder.gathered() or {"hops": 0}
+    there = gathered.get(
+        "settings", {"hops": gathered["hops"]}
+    )  # of before it was stored: hops alone
+    if other := [key for key, value in there.items() if configured.get(key) != value]:
+        told = ", ".join(
+            f"{key} is {there[key]} there and {configured.get(key)} here" for key in other
+        )
         raise RunError(
-            f"{folder.evidence_file}: is of {there} facts in a row, and the run is configured for "
-            f"{configured}; remove the file and reproduce again"
+            f"{folder.evidence_file}: was gathered differently than the run is configured for ({told}); "
+            "remove the file and reproduce again"
         )
 
 
@@ -264,12 +279,12 @@ def _evaluated_elsewhere(folder: RunFolder) -> list[dict[str, Any]]:
             "protocol": "self_filter" if "self-filter" in key else "standard",
             "commit": None,
         }
-        for key in folder.metrics()
+        for key in folder.all_metrics()
         if key.startswith("test")
     ]
 
 
-def _rank(place: Place, record: Record, device: str) -> None:
+def _rank(place: Place, record: Record, device: str, should_stop: Callable[[], bool]) -> None:
     """Rank the split once under each protocol; each ranking is logged before it begins."""
     run = Run(RunFolder(place.run), pick_device(device))
     made_by, evidence = commit(), run.model.evidence
@@ -277,6 +292,8 @@ def _rank(place: Place, record: Record, device: str) -> None:
     for protocol, self_filter in protocols.items():
         if protocol in record["figures"]:
             continue
+        if should_stop():
+            raise StoppedError("stopped before all was ranked")
         run.model.evidence = None if protocol == EMBEDDING else evidence
         record["evaluations"].append(
             {

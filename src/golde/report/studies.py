@@ -29,7 +29,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from golde.config import Config, ModelConfig, read_toml
-from golde.errors import ConfigError
+from golde.errors import ConfigError, GoldeError
 from golde.geometry import Signature
 from golde.models.presets import preset
 
@@ -60,7 +60,7 @@ class _Study(_Table):
     seeds: list[Annotated[int, Field(ge=0, lt=2**32, strict=True)]] = Field(
         default=[0], min_length=1
     )
-    steps: int | None = Field(default=None, ge=1)
+    steps: int | None = Field(default=None, ge=1, strict=True)
     variants: list[_Variant] = Field(min_length=1)
 
 
@@ -108,6 +108,11 @@ def read_jobs(
             f"--only {only[0]}: {path} is a configuration and has no variants; leave it out"
         )
     config = Config.load(path)
+    if config.training.seed and seeds is None:
+        raise ConfigError(
+            f"{path}: training.seed = {config.training.seed} does nothing here, where several seeds are "
+            f"trained; leave it out, or give --seeds {config.training.seed}"
+        )
     graph = _graph(config, path)
     return [
         Job(path.stem, None, graph, _seeded(config, seed), "test") for seed in _once(seeds or SEEDS)
@@ -169,7 +174,10 @@ def _config(path: Path, study: _Study, variant: _Variant) -> tuple[Config, Path]
     config = Config.load(file)
     values = config.model_dump()
     if variant.preset is not None:
-        values["model"] = _replaced(config.model, variant.preset)
+        try:
+            values["model"] = _replaced(config.model, variant.preset)
+        except GoldeError as error:
+            raise ConfigError(f"{path}: variant {variant.name!r}: {error}") from None
     if study.steps is not None:
         values["training"]["steps"] = study.steps
     for changes in (study, variant):

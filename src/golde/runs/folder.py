@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ from golde.runs.contents import (
     checked_facts,
     checked_vocabulary,
 )
-from golde.runs.lock import locked, waited_for
+from golde.runs.lock import locked_in_folder, waited_for
 from golde.runs.stored_evidence import StoredEvidence
 
 _EVALUATE_AGAIN = "check its rights, or remove it and evaluate again"
@@ -101,12 +101,9 @@ class RunFolder:
 
         Folders that were made and are empty at the end are removed again.
         """
-        made = [path for path in (self.path, *self.path.parents) if not path.exists()]
         with ExitStack() as stack:
-            stack.callback(_remove_empty, made)
             try:
-                self.path.mkdir(parents=True, exist_ok=True)
-                mine = stack.enter_context(locked(self.path / _LOCK))
+                mine = stack.enter_context(locked_in_folder(self.path / _LOCK))
             except OSError as error:
                 raise RunError(
                     f"{self.path}: cannot be made a run folder: {error.strerror or error}; "
@@ -331,14 +328,19 @@ class RunFolder:
         Those of other parameters than the run has now are left out; where it is not said, they are taken
         for the model's.
         """
+        found = self.all_metrics()
+        bound = any("model" in figures for figures in found.values())
+        model = self._model_digest() if bound else None
+        return {key: one for key, one in found.items() if one.get("model", model) == model}
+
+    def all_metrics(self) -> dict[str, Any]:
+        """Those of other parameters or evidence included, as far as nothing was stored since."""
         path = self.path / "metrics.json"
         found = read_json(path, fix=_EVALUATE_AGAIN) if path.is_file() else {}
         for key, figures in found.items():
             if not are_figures(figures):
                 raise RunError(f"{path}: {key!r} holds no figures; {_EVALUATE_AGAIN}")
-        bound = any("model" in figures for figures in found.values())
-        model = self._model_digest() if bound else None
-        return {key: one for key, one in found.items() if one.get("model", model) == model}
+        return found
 
     def save_calibration(self, content: dict[str, Any]) -> None:
         """Store a calibration of the model that is here now."""
@@ -379,12 +381,6 @@ class RunFolder:
             self.path / "graph.safetensors",
             {split: graph.split(split).to(torch.int32) for split in SPLITS},
         )
-
-
-def _remove_empty(folders: Iterable[Path]) -> None:
-    for folder in folders:
-        with suppress(OSError):  # it holds something, or is not there
-            folder.rmdir()
 
 
 @lru_cache(maxsize=32)

@@ -69,6 +69,23 @@ def locked(path: Path) -> Iterator[bool]:
 
 
 @contextmanager
+def locked_in_folder(path: Path) -> Iterator[bool]:
+    """The same in a folder that is made if it is not there yet.
+
+    Folders that were made and are empty at the end are removed again.
+    """
+    made = [folder for folder in path.parents if not folder.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path) as mine:
+            yield mine
+    finally:
+        for folder in made:
+            with suppress(OSError):  # it holds something, or is not there
+                folder.rmdir()
+
+
+@contextmanager
 def waited_for(path: Path) -> Iterator[bool]:
     """``locked``, tried again for a while where another has it."""
     end = time.monotonic() + PATIENCE
