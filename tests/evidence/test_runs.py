@@ -280,3 +280,17 @@ def test_who_asks_to_stop_is_heard_while_evidence_is_gathered(tmp_path: Path) ->
         reproduce(place, device="cpu", should_stop=lambda: True)
     assert not place.path.exists()
     assert RunFolder(place.run).gathered() is None
+
+
+def test_ctrl_c_while_evidence_is_gathered_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*given: Any, **named: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("golde.inference.run.add_evidence", interrupted)
+    out, quickly = tmp_path / "run", ["--set", "training.steps=2", "--set", "evidence.hops=1"]
+    stopped = call("train", "world", "--out", out, "--device", "cpu", *quickly)
+    assert stopped.exit_code == 130
+    assert f"go on with: golde evidence {out}" in " ".join(stopped.stderr.split())
+    assert RunFolder(out).about()["finished"]

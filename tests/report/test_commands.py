@@ -76,8 +76,11 @@ def test_a_study_goes_on_where_one_variant_fails(
 
 
 def test_mistakes_have_exit_code_2(config_file: Path, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere.toml"
+    nowhere.write_text('graph = "no-such"\n')
     for words, message in (
         (["reproduce", tmp_path / "none.toml"], "cannot read the configuration"),
+        (["reproduce", nowhere], "nowhere.toml: graph = 'no-such': 'no-such' is no file"),
         (["reproduce", config_file, "--seeds", "a"], "--seeds 'a': give whole numbers"),
         (["reproduce", config_file, "--seeds", "-1"], "--seeds '-1': give whole numbers from 0"),
         (["report", "--results", tmp_path / "none"], "no such folder"),

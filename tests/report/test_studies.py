@@ -91,6 +91,7 @@ def test_a_configuration_is_ranked_on_test_over_three_seeds(study: Path) -> None
         ("steps = 7", 'split = "train"', r"split = 'train' is not valid: .*'valid' or 'test'"),
         ("ring-PQ", "ring-E", r"two variants are called 'ring-E'"),
         ("ring-PQ", "ring/PQ", r"variants\.1\.name = 'ring/PQ' is not valid"),
+        ('"E4x2"', '"Z9"', r"table\.toml: variant 'ring-E': model\.signature 'Z9': "),
         ("{signature", "{signatura", r"variant 'ring-E': unknown key 'model\.signatura'"),
     ],
 )

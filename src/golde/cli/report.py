@@ -87,7 +87,10 @@ def reproduce(
     places = []
     for job in found:
         if job.graph not in graphs:
-            graphs[job.graph] = read_graph(job.graph, data_dir)
+            try:
+                graphs[job.graph] = read_graph(job.graph, data_dir)
+            except GoldeError as error:
+                raise GoldeError(f"{file}: graph = {job.graph!r}: {error}") from None
         places.append(Place(job, graphs[job.graph], results=results, runs=runs, again=again))
     for place in places:
         if place.is_complete:

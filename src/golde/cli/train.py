@@ -143,8 +143,14 @@ def train(
             raise typer.Exit(launch.stop_code()) from None
     if leads:
         if folder.config().evidence.hops:
-            with bar("weighing facts in a row") as progress:
-                add_evidence(folder, pick_device(device.value), progress=progress)
+            try:
+                with bar("weighing facts in a row") as progress:
+                    add_evidence(folder, pick_device(device.value), progress=progress)
+            except KeyboardInterrupt:
+                note(
+                    f"trained, but stopped before evidence was gathered; go on with: golde evidence {out}"
+                )
+                raise typer.Exit(130) from None
         say_points([*outcome(folder), ("next", _next_command(folder))])
 
 

@@ -114,6 +114,7 @@ def read_jobs(
             f"trained; leave it out, or give --seeds {config.training.seed}"
         )
     graph = _graph(config, path)
+    _refuse_no_signature(config, str(path))
     return [
         Job(path.stem, None, graph, _seeded(config, seed), "test") for seed in _once(seeds or SEEDS)
     ]
@@ -189,7 +190,19 @@ def _config(path: Path, study: _Study, variant: _Variant) -> tuple[Config, Path]
         values["model"] |= changes.model
         values["training"] |= changes.training
     values["evidence"] = study.evidence | variant.evidence
-    return Config.from_dict(values, source=f"{path}: variant {variant.name!r}"), file
+    source = f"{path}: variant {variant.name!r}"
+    config = Config.from_dict(values, source=source)
+    _refuse_no_signature(config, source)
+    return config, file
+
+
+def _refuse_no_signature(config: Config, source: str) -> None:
+    """What cannot be a space should be heard of before anything is trained."""
+    if config.model.signature is not None:
+        try:
+            Signature.parse(config.model.signature)
+        except GoldeError as error:
+            raise ConfigError(f"{source}: model.{error}") from None
 
 
 def _replaced(model: ModelConfig, name: str) -> dict[str, Any]:
