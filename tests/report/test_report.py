@@ -139,7 +139,9 @@ def test_evidence_is_set_beside_the_same_embeddings_alone(results: Path) -> None
             one = record("wn18rr", f"wn18rr-{name}", seed, mrr)
             without = record("wn18rr", f"wn18rr-{name}", seed, alone)["figures"]["standard"]
             figures = one["figures"] | {"embedding": without}
-            keep(results, one | {"study": "evidence", "split": "valid", "figures": figures})
+            training = one["training"] | {"evidence": {"hops": 1, "scale": 1.0, "joined": 0.0}}
+            found = {"figures": figures, "training": training}
+            keep(results, one | {"study": "evidence", "split": "valid"} | found)
     useless = record("wn18rr", "wn18rr-3-hops", 0, 0.501)  # where evidence changes nothing
     keep(results, useless | {"study": "evidence", "split": "valid"})
     (section,) = variation_sections(results)
@@ -175,6 +177,38 @@ def test_damaged_results_are_named(results: Path) -> None:
     path.write_text('{"format": 1, "graph": "wn18rr", "digest": "0"}')
     with pytest.raises(RunError, match=r"seed-0\.json: 'config' is missing"):
         read_records(results, "runs")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"study": 3}, "'study' is neither a str nor null"),
+        ({"versions": {}}, "'versions.python' is missing or no str"),
+        ({"machine": {}}, "'machine.cpu' is missing or no str"),
+        ({"training": {"seconds": 1}}, "'training.steps' is missing or no number"),
+        ({"settings": {}}, "'settings.model' is missing or no dict"),
+        ({"settings": {"model": 3}}, "'settings.model' is missing or no dict"),
+        ({"settings": {"model": {}}}, "'settings.model' has no signature and no numbers"),
+        ({"settings": {"model": {"signature": "P"}}}, "'settings.model': signature 'P': cannot"),
+        (
+            {"settings": {"model": {"signature": "P2"}, "evidence": None}},
+            "'settings.evidence' is missing or no dict",
+        ),
+        ({"parameters": {}}, "'parameters.entity' is missing or no number"),
+        ({"relations": {"_hypernym": {}}}, "'relations._hypernym.mrr' is missing or no number"),
+        (
+            {"training": {"seconds": 1, "steps": 1, "trainings_at_a_time": 1, "evidence": {}}},
+            "'training.evidence.hops' is missing or no number",
+        ),
+    ],
+)
+def test_what_readers_ask_for_is_missed_by_name(
+    results: Path, change: dict[str, Any], message: str
+) -> None:
+    path = results / "runs" / "wn18rr" / "wn18rr" / "seed-0.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(RunError, match=rf"seed-0\.json: {message}.*; restore it from"):
+        PaperTables(results, ROOT / "configs")
 
 
 def row(tables: list[Table], title: str, first: str) -> list[str]:

@@ -245,7 +245,10 @@ def test_results_that_cannot_be_written_are_refused_before_training(
         ({"replaced": None}, "'replaced' is missing or no list"),
         ({"training": {}}, "'training.seconds' is missing or no number"),
         ({"figures": []}, "'figures' is missing or no dict"),
-        ({"figures": {"standard": {"metrics": {"both": 3}}}}, "'figures.standard' has no mrr"),
+        (
+            {"figures": {"standard": {"metrics": {"both": 3}}}},
+            "'figures.standard.metrics.both.mrr' is missing or no number",
+        ),
     ],
 )
 def test_a_damaged_result_is_named_and_kept(

@@ -12,13 +12,13 @@ from typing import Any
 
 from golde.config import Config
 from golde.data.catalogue import entries
-from golde.geometry import Signature
 from golde.report.results import (
     EMBEDDING,
     FIGURES,
     PROTOCOLS,
     Record,
     by_configuration,
+    numbers_an_entity,
     parameters,
     read_records,
     values,
@@ -348,7 +348,7 @@ def _sizes(records: list[Record]) -> str:
 
 def _numbers(record: Record) -> str:
     """How many numbers an entity has, in words, its biases apart."""
-    numbers = Signature.parse(record["settings"]["model"]["signature"]).numbers
+    numbers = numbers_an_entity(record)
     biases = record["parameters"]["entity"] - numbers
     return f"{numbers} numbers{f' and {biases} biases' if biases else ''} an entity"
 
