@@ -211,6 +211,34 @@ def test_what_readers_ask_for_is_missed_by_name(
         PaperTables(results, ROOT / "configs")
 
 
+@pytest.mark.parametrize(
+    ("figure", "value", "rule"),
+    [
+        ("mrr", float("nan"), "nan and must be from 0 to 1"),
+        ("mrr", 7, "7 and must be from 0 to 1"),
+        ("hits@10", -0.1, "-0.1 and must be from 0 to 1"),
+        ("mr", float("inf"), "inf and must be finite and 1 or more"),
+    ],
+)
+def test_figures_that_cannot_be_are_refused(
+    results: Path, figure: str, value: float, rule: str
+) -> None:
+    one = record("wn18rr", "wn18rr", 0, 0.5)
+    one["figures"]["self_filter"]["metrics"]["both"][figure] = value
+    keep(results, one)
+    message = rf"seed-0\.json: 'figures\.self_filter\.metrics\.both\.{figure}' is {rule}; restore"
+    with pytest.raises(RunError, match=message):
+        summaries(results)
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -5, 10**400])
+def test_seconds_that_cannot_be_are_refused(results: Path, seconds: float) -> None:
+    training = {"seconds": seconds, "steps": 1, "trainings_at_a_time": 1}
+    keep(results, record("wn18rr", "wn18rr", 0, 0.5, training=training))
+    with pytest.raises(RunError, match=r"'training\.seconds' is .* must be finite and 0 or more"):
+        summaries(results)
+
+
 def row(tables: list[Table], title: str, first: str) -> list[str]:
     (table,) = (one for one in tables if one.title.startswith(title))
     (found,) = (cells for cells in table.rows if cells[0] == first)

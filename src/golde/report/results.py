@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import fmean, stdev
+from sys import float_info
 from typing import Any
 
 import torch
@@ -97,8 +98,22 @@ def _check_kinds(path: Path, record: Record) -> None:
 
 def _check_numbers(path: Path, record: Record) -> None:
     for key in _numbers(record):
-        if type(_at(record, *key)) not in (int, float):
-            raise RunError(f"{path}: {'.'.join(key)!r} is missing or no number; {_FIX}")
+        found, name = _at(record, *key), ".".join(key)
+        if type(found) not in (int, float):
+            raise RunError(f"{path}: {name!r} is missing or no number; {_FIX}")
+        least, most, rule = _range(key[-1])
+        if not least <= found <= most:  # NaN is not, either
+            raise RunError(f"{path}: {name!r} is {found} and must be {rule}; {_FIX}")
+
+
+def _range(name: str) -> tuple[float, float, str]:
+    """The least and the most that a number of this name can be, and the same in words."""
+    if name in FIGURES and name != "mr":
+        return 0, 1, "from 0 to 1"
+    if name == "joined":  # added to scores
+        return -float_info.max, float_info.max, "finite"
+    least = int(name in ("mr", "trainings_at_a_time"))
+    return least, float_info.max, f"finite and {least} or more"
 
 
 def _numbers(record: Record) -> Iterator[tuple[str, ...]]:
