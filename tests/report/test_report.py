@@ -239,6 +239,36 @@ def test_seconds_that_cannot_be_are_refused(results: Path, seconds: float) -> No
         summaries(results)
 
 
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"graph": "umls"}, "runs/umls/wn18rr/seed-0"),
+        ({"config": "wn18rr-k32"}, "runs/wn18rr/wn18rr-k32/seed-0"),
+        ({"seed": 7}, "runs/wn18rr/wn18rr/seed-7"),
+        ({"study": "levers"}, "studies/levers/wn18rr/seed-0"),
+    ],
+)
+def test_a_file_that_lies_where_another_belongs_is_refused(
+    results: Path, change: dict[str, Any], place: str
+) -> None:
+    path = results / "runs" / "wn18rr" / "wn18rr" / "seed-0.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    message = rf"seed-0\.json: what is inside belongs to {place}\.json; move it there, or restore"
+    with pytest.raises(RunError, match=message):
+        read_records(results, "runs")
+
+
+def test_a_file_of_another_split_is_refused(results: Path) -> None:
+    keep(results, record("wn18rr", "wn18rr", 0, 0.5, split="valid"))
+    with pytest.raises(
+        RunError, match=r"'split' is 'valid', and files of runs/ are ranked on test;"
+    ):
+        read_records(results, "runs")
+    keep(results, record("wn18rr", "wn18rr-E", 0, 0.5, study="table3", split="train"))
+    with pytest.raises(RunError, match=r"'split' is 'train', .* studies/ .* on valid or test;"):
+        read_records(results, "studies")
+
+
 def row(tables: list[Table], title: str, first: str) -> list[str]:
     (table,) = (one for one in tables if one.title.startswith(title))
     (found,) = (cells for cells in table.rows if cells[0] == first)

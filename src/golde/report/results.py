@@ -84,6 +84,7 @@ def read_record(path: Path) -> Record:
     _check_kinds(path, record)
     _check_numbers(path, record)
     _check_size(path, record)
+    _check_place(path, record)
     return record
 
 
@@ -138,6 +139,22 @@ def _check_size(path: Path, record: Record) -> None:
         raise RunError(
             f"{path}: 'settings.model' has no signature and no numbers; {_FIX}"
         ) from None
+
+
+def _check_place(path: Path, record: Record) -> None:
+    """Refuse a file of another training than its folders and name say, or that has ranked another split."""
+    study, file = record["study"], f"seed-{record['seed']}.json"
+    kind, splits = ("studies", ("valid", "test")) if study else ("runs", ("test",))
+    belongs = Path(kind, study or record["graph"], record["config"], file)
+    if path.parts[-4:] != belongs.parts:
+        raise RunError(
+            f"{path}: what is inside belongs to {belongs.as_posix()}; move it there, or {_FIX}"
+        )
+    if record["split"] not in splits:
+        raise RunError(
+            f"{path}: 'split' is {record['split']!r}, and files of {kind}/ are ranked on "
+            f"{' or '.join(splits)}; {_FIX}"
+        )
 
 
 def _at(content: Any, *key: str) -> Any:
