@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -12,10 +13,13 @@ from typing import Any
 import pytest
 
 from golde.errors import GoldeError, RunError
+from golde.report import benchmarks
 from golde.report.pages import CLOSE, OPEN, rendered, write_pages
 from golde.report.paper import GRAPHS, PaperTables, paper
 from golde.report.plots import write_plots
 from golde.report.results import FIGURES, read_records, summaries, write_record
+from golde.report.scaling_plot import write_scaling_plot
+from golde.report.step_plots import write_step_plots
 from golde.report.tables import NOT_RUN, Table, held_out, reproduced, shared
 from golde.report.variations import variation_sections
 
@@ -267,6 +271,35 @@ def test_a_file_of_another_split_is_refused(results: Path) -> None:
     keep(results, record("wn18rr", "wn18rr-E", 0, 0.5, study="table3", split="train"))
     with pytest.raises(RunError, match=r"'split' is 'train', .* studies/ .* on valid or test;"):
         read_records(results, "studies")
+
+
+@pytest.mark.parametrize("name", benchmarks.SECTIONS)
+def test_a_damaged_file_of_a_benchmark_is_named(tmp_path: Path, name: str) -> None:
+    path = tmp_path / f"{name}.json"
+    path.write_text("{}")
+    with pytest.raises(GoldeError, match=rf"{name}\.json: lacks '\w+'; restore it, or run its"):
+        benchmarks.section(tmp_path, name)
+    full = json.loads((ROOT / "results" / path.name).read_text("utf-8"))
+    path.write_text(json.dumps(dict.fromkeys(full, 3)))
+    with pytest.raises(GoldeError, match=rf"{name}\.json: cannot be shown: .*; restore it, or run"):
+        benchmarks.section(tmp_path, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "draw"),
+    [
+        ("gpu_step", write_step_plots),
+        ("gpu_growth", write_step_plots),
+        ("scaling", write_scaling_plot),
+    ],
+)
+def test_a_damaged_file_is_named_where_it_is_drawn(
+    tmp_path: Path, name: str, draw: Callable[[Path, Path], Any]
+) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / f"{name}.json").write_text("{}")
+    with pytest.raises(GoldeError, match=rf"{name}\.json: lacks '\w+'; restore it, or run its"):
+        draw(tmp_path, tmp_path)
 
 
 def row(tables: list[Table], title: str, first: str) -> list[str]:
