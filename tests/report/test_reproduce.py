@@ -33,6 +33,8 @@ def test_a_record_has_all_that_it_says(places: Places, done: Done) -> None:
     assert record["training"]["seconds"] > 0
     assert record["training"]["counted"] == COUNTED
     assert record["digest"] == ring().digest
+    assert list(record["counts"]) == ["entities", "relations", "train", "valid", "test"]
+    assert record["counts"]["test"] == 4
     assert {"cpu", "threads"} <= set(record["machine"])
     assert record["versions"]["torch"]
     assert record["commit"]

@@ -5,6 +5,7 @@ results/studies/STUDY/VARIANT/seed-N.json         ranked on validation, unless t
 
 format         version of this layout
 graph, digest  name and content of the graph
+counts         its entities, relations and facts of each split; files of before have none
 config         name of the configuration or variant; study: of the study, or null
 seed, split    of the training; what was ranked
 settings       resolved configuration
