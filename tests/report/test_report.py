@@ -366,6 +366,44 @@ def test_a_graph_that_is_called_like_a_set_is_none_of_the_paper(results: Path) -
     assert row(found, "Table 2, YAGO3-10", "ours: yago3-10, standard")[2] == ".500"
 
 
+@pytest.mark.parametrize(
+    ("study", "variant", "model"),
+    [
+        ("table3-mine", "wn18rr-PQ", {"kind": "complex", "numbers": 32}),
+        ("table3-mine", "wn18rr-mine", {"signature": "E7"}),
+        ("figure3-mine", "wn18rr-E", {"signature": "E7"}),
+        ("figure3-mine", "wn18rr-E-7", {"signature": "E7"}),
+        ("figure3-mine", "wn18rr-E-6", {"kind": "complex", "numbers": 32}),
+        ("figure4-mine", "wn18rr-E", {"signature": "E7"}),
+        ("figure4-mine", "wn18rr-nan", {"signature": "E7"}),
+    ],
+)
+def test_variants_that_the_paper_has_no_place_for_are_left_out(
+    results: Path, study: str, variant: str, model: dict[str, Any]
+) -> None:
+    evidence = PaperTables(results, ROOT / "configs")
+    before = evidence.tables(), evidence.size_curve(), evidence.dimension_curves("wn18rr")
+    one = record("wn18rr", variant, 5, 0.9, study=study, settings={"model": model})
+    keep(results, one)
+    evidence = PaperTables(results, ROOT / "configs")
+    assert (evidence.tables(), evidence.size_curve(), evidence.dimension_curves("wn18rr")) == before
+    assert evidence.ranked_on("figure3") == evidence.ranked_on("figure4") == "validation"
+
+
+def test_other_relations_are_not_those_of_table_4(results: Path) -> None:
+    before = PaperTables(results, ROOT / "configs").relations()
+    keep(results, record("wn18rr", "wn18rr", 3, 0.9, relations={"likes": {"mrr": 0.9}}))
+    assert PaperTables(results, ROOT / "configs").relations() == before
+
+
+def test_a_baseline_of_32_numbers_has_them_in_words(results: Path) -> None:
+    settings = {"model": {"kind": "complex", "numbers": 32}}
+    keep(results, record("wn18rr", "wn18rr-k32", 10, 0.48, settings=settings))
+    tables = PaperTables(results, ROOT / "configs").tables()
+    small = next(one for one in tables if one.title.startswith("Tables 5 and 11, WN18RR"))
+    assert small.note == "Ours with 32 numbers an entity."
+
+
 def test_what_was_not_run_says_so(tmp_path: Path) -> None:
     """Of ours there is no figure at all, but for parameters that were counted."""
     tables = PaperTables(tmp_path, ROOT / "configs").tables()

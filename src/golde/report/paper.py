@@ -192,7 +192,7 @@ class PaperTables:
 
     def geometries(self) -> list[Table]:
         """Table 3: what each geometry is worth."""
-        found = variants(self.studies, "table3")
+        found = self._study("table3")
         tables = []
         for graph, title in GRAPHS.items():
             rows = []
@@ -215,8 +215,14 @@ class PaperTables:
 
     def relations(self) -> Table:
         """Table 4: WN18RR by relation."""
-        records, rows = self.of("wn18rr", "wn18rr"), []
-        for name, block in paper()["table4"].items():
+        theirs = paper()["table4"]
+        records = [
+            r
+            for r in self.of("wn18rr", "wn18rr")
+            if all("_" + name in r["relations"] for name in theirs)
+        ]
+        rows = []
+        for name, block in theirs.items():
             ours = [r["relations"]["_" + name]["mrr"] for r in records]
             models = [figure("mrr", block[model]) for model in ("RotH", "HousE", "GoldE")]
             rows.append([name, f"{block['facts']:,}", *models, mean_or_not_run(ours, "mrr")])
@@ -284,7 +290,7 @@ class PaperTables:
                 f"Figure 3, {GRAPHS[graph]}: MRR by dimension",
                 ["dimension", *(f"{who}{letter}" for letter in theirs for who in ("", "our "))],
                 _side_by_side(theirs, self.dimension_curves(graph)),
-                _study_note([r for r in self._study("figure3") if r["graph"] == graph]),
+                _study_note([r for r in self._records("figure3") if r["graph"] == graph]),
             )
             for graph, theirs in paper()["figure3"].items()
         ]
@@ -301,33 +307,38 @@ class PaperTables:
             "Figure 4: MRR on WN18RR by numbers an entity",
             ["numbers", *theirs, "ours"],
             rows,
-            f"{note} {SIZES}" if (note := _study_note(self._study("figure4"))) else "",
+            f"{note} {SIZES}" if (note := _study_note(self._records("figure4"))) else "",
         )
 
     def dimension_curves(self, graph: str) -> dict[str, Curve]:
         """Our Figure 3: MRR by dimension of each geometry."""
         curves: dict[str, Curve] = {letter: {} for letter in paper()["figure3"][graph]}
-        for (of, variant), records in variants(self.studies, "figure3").items():
+        for (of, variant), records in self._study("figure3").items():
             letter, _, dimension = variant.partition("-")
-            if of == graph and letter in curves:
+            if of == graph:
                 curves[letter][float(dimension)] = fmean(values(records, "mrr"))
         return curves
 
     def size_curve(self) -> Curve:
         """Our Figure 4: MRR by numbers an entity."""
-        found = variants(self.studies, "figure4")
         return {
             float(variant): fmean(values(records, "mrr"))
-            for (graph, variant), records in found.items()
-            if graph == "wn18rr"
+            for (_, variant), records in self._study("figure4").items()
         }
 
     def ranked_on(self, study: str) -> str:
         """What the figures of a study were ranked on, in words."""
-        return _splits(self._study(study))
+        return _splits(self._records(study))
 
-    def _study(self, name: str) -> list[Record]:
-        return [r for records in variants(self.studies, name).values() for r in records]
+    def _records(self, study: str) -> list[Record]:
+        return [r for records in self._study(study).values() for r in records]
+
+    def _study(self, name: str) -> dict[tuple[str, str], list[Record]]:
+        """The variants of a study that the paper has a place for, of models that have a space."""
+        with_space = [r for r in self.studies if "signature" in r["settings"]["model"]]
+        places = _places(name)
+        found = variants(with_space, name)
+        return {key: records for key, records in found.items() if key in places}
 
 
 _ORDER = ["mr", *(name for name in FIGURES if name != "mr")]
@@ -336,6 +347,22 @@ _THEIR_PROTOCOL = {
     "fb15k-237": "are under the standard protocol",
     "yago3-10": "are without the query's own entity among the candidates (self-filter)",
 }
+
+
+@cache
+def _places(study: str) -> frozenset[tuple[str, str]]:
+    """The graph and variant of everything in a table or figure that a study is made for."""
+    theirs = paper()[study]
+    if study == "table3":
+        return frozenset((graph, key) for graph, rows in theirs.items() for key in rows)
+    if study == "figure4":
+        return frozenset(("wn18rr", f"{size:g}") for size, _ in theirs["GoldE"])
+    return frozenset(
+        (graph, f"{letter}-{dimension:g}")
+        for graph, curves in theirs.items()
+        for letter, points in curves.items()
+        for dimension, _ in points
+    )
 
 
 def _is_on_published_facts(record: Record) -> bool:
