@@ -404,6 +404,17 @@ def test_a_baseline_of_32_numbers_has_them_in_words(results: Path) -> None:
     assert small.note == "Ours with 32 numbers an entity."
 
 
+@pytest.mark.parametrize(
+    "text", ['graph = "wn18rr"', 'graph = "g/wn18rr"\nmodel = {signature = "E7"}']
+)
+def test_parameters_are_not_counted_of_another_graph_or_without_a_size(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "wn18rr.toml").write_text(text)
+    tables = [PaperTables(tmp_path, tmp_path).parameters()]
+    assert row(tables, "Table 9", "ours")[1:] == [NOT_RUN] * 3
+
+
 def test_what_was_not_run_says_so(tmp_path: Path) -> None:
     """Of ours there is no figure at all, but for parameters that were counted."""
     tables = PaperTables(tmp_path, ROOT / "configs").tables()

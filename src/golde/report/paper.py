@@ -279,8 +279,11 @@ class PaperTables:
         path = self.configs / f"{graph}.toml"
         if not path.is_file():
             return NOT_RUN
-        counts = entries()[graph].counts
-        found = parameters(Config.load(path).model, counts.entities, counts.relations)
+        config, counts = Config.load(path), entries()[graph].counts
+        has_size = config.model.signature or config.model.numbers  # else it comes from the graph
+        if config.graph != graph or not has_size:
+            return NOT_RUN
+        found = parameters(config.model, counts.entities, counts.relations)
         return f"{found['all'] / 1e6:.2f} M"
 
     def dimensions(self) -> list[Table]:
