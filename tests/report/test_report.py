@@ -189,12 +189,17 @@ def test_damaged_results_are_named(results: Path) -> None:
     path.write_text('{"format": 1, "graph": "wn18rr", "digest": "0"}')
     with pytest.raises(RunError, match=r"seed-0\.json: 'config' is missing"):
         read_records(results, "runs")
+    whole = record("wn18rr", "wn18rr", 0, 0.5)
+    del whole["study"]
+    write_record(path, whole)
+    with pytest.raises(RunError, match=r"seed-0\.json: 'study' is missing"):
+        read_records(results, "runs")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"study": 3}, "'study' is neither a str nor null"),
+        ({"study": 3}, "'study' is missing, or neither a str nor null"),
         ({"versions": {}}, "'versions.python' is missing or no str"),
         ({"machine": {}}, "'machine.cpu' is missing or no str"),
         ({"training": {"seconds": 1}}, "'training.steps' is missing or no number"),

@@ -94,8 +94,8 @@ def _check_kinds(path: Path, record: Record) -> None:
         found = _at(record, *key.split("."))
         if type(found) is not kind and not (found is _MISSING and key in _KINDS_IF_THERE):
             raise RunError(f"{path}: {key!r} is missing or no {kind.__name__}; {_FIX}")
-    if not isinstance(record.get("study"), str | None):
-        raise RunError(f"{path}: 'study' is neither a str nor null; {_FIX}")
+    if not isinstance(_at(record, "study"), str | None):
+        raise RunError(f"{path}: 'study' is missing, or neither a str nor null; {_FIX}")
 
 
 def _check_numbers(path: Path, record: Record) -> None:
