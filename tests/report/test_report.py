@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from golde.data.catalogue import entries
-from golde.errors import GoldeError, RunError
+from golde.errors import ConfigError, GoldeError, RunError
 from golde.report import benchmarks
 from golde.report.pages import CLOSE, OPEN, rendered, write_pages
 from golde.report.paper import GRAPHS, PaperTables, paper
@@ -143,6 +143,14 @@ def test_a_change_by_a_setting_that_is_no_more_is_marked(results: Path) -> None:
     assert "| published beta † | 1 |" in section
     assert "| as configured | 1 |" in section
     assert section.endswith("†: by a setting that was removed since, because it does not help.")
+
+
+def test_a_change_by_settings_that_cannot_be_is_refused_by_its_file(results: Path) -> None:
+    one = record("wn18rr", "wn18rr-as-configured", 0, 0.5, study="levers-wn18rr", split="valid")
+    keep(results, one | {"settings": {"model": {"signature": "Q9", "norm": 3}}})
+    message = r"levers-wn18rr/wn18rr-as-configured/seed-0\.json: model\.norm = 3 is not valid"
+    with pytest.raises(ConfigError, match=message):
+        variation_sections(results)
 
 
 def test_evidence_is_set_beside_the_same_embeddings_alone(results: Path) -> None:
