@@ -1,4 +1,4 @@
-"""Write the digests the catalogue checks downloads against, from a folder of trusted files.
+"""Write the digests the catalogue checks downloads and results against, from a folder of trusted files.
 
     python scripts/catalogue_digests.py DATA
 
@@ -16,11 +16,13 @@ import tomli_w
 
 from golde.data import catalogue
 from golde.data.content import content_of
+from golde.data.loading import load_graph
 
 TARGET = Path(catalogue.__file__).with_name("digests.toml")
 HEADER = """\
 # Written by scripts/catalogue_digests.py; do not edit.
-# Per split, SHA-256 of the distinct facts as sorted "head<TAB>relation<TAB>tail<LF>" lines.
+# Per split, SHA-256 of the distinct facts as sorted "head<TAB>relation<TAB>tail<LF>" lines; graph: the
+# digest of the whole as runs and result files have it.
 
 """
 
@@ -31,7 +33,8 @@ def main(data: Path) -> None:
         if (data / name).is_dir():
             content = content_of(catalogue.read_folder(data / name))
             catalogue.check(replace(entry, digests=None), content, str(data / name))
-            digests[name] = dict(content.digests)
+            whole = load_graph(data / name).digest
+            digests[name] = {**content.digests, "graph": whole}
         elif entry.digests is not None:
             digests[name] = dict(entry.digests)
     TARGET.write_text(HEADER + tomli_w.dumps(digests), encoding="utf-8", newline="\n")

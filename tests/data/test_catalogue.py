@@ -195,7 +195,7 @@ def test_the_shipped_catalogue_is_sound() -> None:
     assert {"wn18rr", "fb15k-237", "yago3-10", "umls", "nations", "codex-s"} <= set(entries)
     for name, entry in entries.items():
         if entry.digests is not None:
-            assert [len(entry.digests[split]) for split in SPLITS] == [64] * 3, name
+            assert [len(entry.digests[of]) for of in (*SPLITS, "graph")] == [64] * 4, name
         if entry.source is not None:
             assert re.search(r"/[0-9a-f]{40}/", entry.source.url), f"{name} is not pinned"
             assert "{split}" in (entry.source.member or entry.source.url), name

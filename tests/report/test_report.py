@@ -5,21 +5,33 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 import pytest
 
-from golde.errors import GoldeError, RunError
+from golde.data.catalogue import entries
+from golde.errors import ConfigError, GoldeError, RunError
+from golde.report import benchmarks
 from golde.report.pages import CLOSE, OPEN, rendered, write_pages
 from golde.report.paper import GRAPHS, PaperTables, paper
 from golde.report.plots import write_plots
 from golde.report.results import FIGURES, read_records, summaries, write_record
+from golde.report.scaling_plot import write_scaling_plot
+from golde.report.step_plots import write_step_plots
 from golde.report.tables import NOT_RUN, Table, held_out, reproduced, shared
 from golde.report.variations import variation_sections
 
 ROOT = Path(__file__).parents[2]
+
+
+def digest(graph: str) -> str:
+    """Of the set of that name, where it is known."""
+    entry = entries().get(graph)
+    return entry.digests["graph"] if entry is not None and entry.digests else "0"
 
 
 def record(graph: str, config: str, seed: int, mrr: float, **changes: Any) -> dict[str, Any]:
@@ -28,7 +40,7 @@ def record(graph: str, config: str, seed: int, mrr: float, **changes: Any) -> di
     relations = {"_" + name: {"mrr": mrr} for name in paper()["table4"]}
     return {
         "graph": graph,
-        "digest": "0",
+        "digest": digest(graph),
         "config": config,
         "study": None,
         "seed": seed,
@@ -133,13 +145,23 @@ def test_a_change_by_a_setting_that_is_no_more_is_marked(results: Path) -> None:
     assert section.endswith("†: by a setting that was removed since, because it does not help.")
 
 
+def test_a_change_by_settings_that_cannot_be_is_refused_by_its_file(results: Path) -> None:
+    one = record("wn18rr", "wn18rr-as-configured", 0, 0.5, study="levers-wn18rr", split="valid")
+    keep(results, one | {"settings": {"model": {"signature": "Q9", "norm": 3}}})
+    message = r"levers-wn18rr/wn18rr-as-configured/seed-0\.json: model\.norm = 3 is not valid"
+    with pytest.raises(ConfigError, match=message):
+        variation_sections(results)
+
+
 def test_evidence_is_set_beside_the_same_embeddings_alone(results: Path) -> None:
     for name, alone, mrr in (("1-hop", 0.50, 0.51), ("2-hops", 0.502, 0.52)):
         for seed in (0, 1):
             one = record("wn18rr", f"wn18rr-{name}", seed, mrr)
             without = record("wn18rr", f"wn18rr-{name}", seed, alone)["figures"]["standard"]
             figures = one["figures"] | {"embedding": without}
-            keep(results, one | {"study": "evidence", "split": "valid", "figures": figures})
+            training = one["training"] | {"evidence": {"hops": 1, "scale": 1.0, "joined": 0.0}}
+            found = {"figures": figures, "training": training}
+            keep(results, one | {"study": "evidence", "split": "valid"} | found)
     useless = record("wn18rr", "wn18rr-3-hops", 0, 0.501)  # where evidence changes nothing
     keep(results, useless | {"study": "evidence", "split": "valid"})
     (section,) = variation_sections(results)
@@ -175,6 +197,130 @@ def test_damaged_results_are_named(results: Path) -> None:
     path.write_text('{"format": 1, "graph": "wn18rr", "digest": "0"}')
     with pytest.raises(RunError, match=r"seed-0\.json: 'config' is missing"):
         read_records(results, "runs")
+    whole = record("wn18rr", "wn18rr", 0, 0.5)
+    del whole["study"]
+    write_record(path, whole)
+    with pytest.raises(RunError, match=r"seed-0\.json: 'study' is missing"):
+        read_records(results, "runs")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"study": 3}, "'study' is missing, or neither a str nor null"),
+        ({"versions": {}}, "'versions.python' is missing or no str"),
+        ({"machine": {}}, "'machine.cpu' is missing or no str"),
+        ({"training": {"seconds": 1}}, "'training.steps' is missing or no number"),
+        ({"settings": {}}, "'settings.model' is missing or no dict"),
+        ({"settings": {"model": 3}}, "'settings.model' is missing or no dict"),
+        ({"settings": {"model": {}}}, "'settings.model' has no signature and no numbers"),
+        ({"settings": {"model": {"signature": "P"}}}, "'settings.model': signature 'P': cannot"),
+        (
+            {"settings": {"model": {"signature": "P2"}, "evidence": None}},
+            "'settings.evidence' is missing or no dict",
+        ),
+        ({"parameters": {}}, "'parameters.entity' is missing or no number"),
+        ({"relations": {"_hypernym": {}}}, "'relations._hypernym.mrr' is missing or no number"),
+        (
+            {"training": {"seconds": 1, "steps": 1, "trainings_at_a_time": 1, "evidence": {}}},
+            "'training.evidence.hops' is missing or no number",
+        ),
+    ],
+)
+def test_what_readers_ask_for_is_missed_by_name(
+    results: Path, change: dict[str, Any], message: str
+) -> None:
+    path = results / "runs" / "wn18rr" / "wn18rr" / "seed-0.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(RunError, match=rf"seed-0\.json: {message}.*; restore it from"):
+        PaperTables(results, ROOT / "configs")
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "rule"),
+    [
+        ("mrr", float("nan"), "nan and must be from 0 to 1"),
+        ("mrr", 7, "7 and must be from 0 to 1"),
+        ("hits@10", -0.1, "-0.1 and must be from 0 to 1"),
+        ("mr", float("inf"), "inf and must be finite and 1 or more"),
+    ],
+)
+def test_figures_that_cannot_be_are_refused(
+    results: Path, figure: str, value: float, rule: str
+) -> None:
+    one = record("wn18rr", "wn18rr", 0, 0.5)
+    one["figures"]["self_filter"]["metrics"]["both"][figure] = value
+    keep(results, one)
+    message = rf"seed-0\.json: 'figures\.self_filter\.metrics\.both\.{figure}' is {rule}; restore"
+    with pytest.raises(RunError, match=message):
+        summaries(results)
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -5, 10**400])
+def test_seconds_that_cannot_be_are_refused(results: Path, seconds: float) -> None:
+    training = {"seconds": seconds, "steps": 1, "trainings_at_a_time": 1}
+    keep(results, record("wn18rr", "wn18rr", 0, 0.5, training=training))
+    with pytest.raises(RunError, match=r"'training\.seconds' is .* must be finite and 0 or more"):
+        summaries(results)
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"graph": "umls"}, "runs/umls/wn18rr/seed-0"),
+        ({"config": "wn18rr-k32"}, "runs/wn18rr/wn18rr-k32/seed-0"),
+        ({"seed": 7}, "runs/wn18rr/wn18rr/seed-7"),
+        ({"study": "levers"}, "studies/levers/wn18rr/seed-0"),
+    ],
+)
+def test_a_file_that_lies_where_another_belongs_is_refused(
+    results: Path, change: dict[str, Any], place: str
+) -> None:
+    path = results / "runs" / "wn18rr" / "wn18rr" / "seed-0.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    message = rf"seed-0\.json: what is inside belongs to {place}\.json; move it there, or restore"
+    with pytest.raises(RunError, match=message):
+        read_records(results, "runs")
+
+
+def test_a_file_of_another_split_is_refused(results: Path) -> None:
+    keep(results, record("wn18rr", "wn18rr", 0, 0.5, split="valid"))
+    with pytest.raises(
+        RunError, match=r"'split' is 'valid', and files of runs/ are ranked on test;"
+    ):
+        read_records(results, "runs")
+    keep(results, record("wn18rr", "wn18rr-E", 0, 0.5, study="table3", split="train"))
+    with pytest.raises(RunError, match=r"'split' is 'train', .* studies/ .* on valid or test;"):
+        read_records(results, "studies")
+
+
+@pytest.mark.parametrize("name", benchmarks.SECTIONS)
+def test_a_damaged_file_of_a_benchmark_is_named(tmp_path: Path, name: str) -> None:
+    path = tmp_path / f"{name}.json"
+    path.write_text("{}")
+    with pytest.raises(GoldeError, match=rf"{name}\.json: lacks '\w+'; restore it, or run its"):
+        benchmarks.section(tmp_path, name)
+    full = json.loads((ROOT / "results" / path.name).read_text("utf-8"))
+    path.write_text(json.dumps(dict.fromkeys(full, 3)))
+    with pytest.raises(GoldeError, match=rf"{name}\.json: cannot be shown: .*; restore it, or run"):
+        benchmarks.section(tmp_path, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "draw"),
+    [
+        ("gpu_step", write_step_plots),
+        ("gpu_growth", write_step_plots),
+        ("scaling", write_scaling_plot),
+    ],
+)
+def test_a_damaged_file_is_named_where_it_is_drawn(
+    tmp_path: Path, name: str, draw: Callable[[Path, Path], Any]
+) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / f"{name}.json").write_text("{}")
+    with pytest.raises(GoldeError, match=rf"{name}\.json: lacks '\w+'; restore it, or run its"):
+        draw(tmp_path, tmp_path)
 
 
 def row(tables: list[Table], title: str, first: str) -> list[str]:
@@ -211,6 +357,75 @@ def test_the_paper_has_ours_beside_it(results: Path) -> None:
     assert "ours, the embedding alone, on validation, standard protocol, at 500 steps" in note
     small = next(one for one in tables if one.title.startswith("Tables 5 and 11, WN18RR"))
     assert small.note == "Ours with 32 numbers an entity."
+
+
+def test_a_graph_that_is_called_like_a_set_is_none_of_the_paper(results: Path) -> None:
+    before = PaperTables(results, ROOT / "configs").tables()
+    keep(results, record("wn18rr", "wn18rr", 3, 0.9, digest="1"))
+    keep(results, record("wn18rr", "wn18rr-P", 1, 0.9, digest="1", study="table3", split="valid"))
+    counts = asdict(entries()["yago3-10"].counts)
+    for seed, wrong in enumerate(({}, {"counts": counts | {"train": 100}})):
+        keep(results, record("yago3-10", "yago3-10", seed, 0.9, **wrong))
+    tables = PaperTables(results, ROOT / "configs").tables()
+    assert [table.rows for table in tables] == [table.rows for table in before]
+    notes = [table.note for table in tables if "Left out" in table.note]
+    assert len(notes) == 2
+    assert all(
+        note.endswith(" Left out here and below: 2 results on other facts of that name.")
+        for note in notes
+    )
+    keep(results, record("yago3-10", "yago3-10", 2, 0.5, counts=counts))
+    found = PaperTables(results, ROOT / "configs").tables()
+    assert row(found, "Table 2, YAGO3-10", "ours: yago3-10, standard")[2] == ".500"
+
+
+@pytest.mark.parametrize(
+    ("study", "variant", "model"),
+    [
+        ("table3-mine", "wn18rr-PQ", {"kind": "complex", "numbers": 32}),
+        ("table3-mine", "wn18rr-mine", {"signature": "E7"}),
+        ("figure3-mine", "wn18rr-E", {"signature": "E7"}),
+        ("figure3-mine", "wn18rr-E-7", {"signature": "E7"}),
+        ("figure3-mine", "wn18rr-E-6", {"kind": "complex", "numbers": 32}),
+        ("figure4-mine", "wn18rr-E", {"signature": "E7"}),
+        ("figure4-mine", "wn18rr-nan", {"signature": "E7"}),
+    ],
+)
+def test_variants_that_the_paper_has_no_place_for_are_left_out(
+    results: Path, study: str, variant: str, model: dict[str, Any]
+) -> None:
+    evidence = PaperTables(results, ROOT / "configs")
+    before = evidence.tables(), evidence.size_curve(), evidence.dimension_curves("wn18rr")
+    one = record("wn18rr", variant, 5, 0.9, study=study, settings={"model": model})
+    keep(results, one)
+    evidence = PaperTables(results, ROOT / "configs")
+    assert (evidence.tables(), evidence.size_curve(), evidence.dimension_curves("wn18rr")) == before
+    assert evidence.ranked_on("figure3") == evidence.ranked_on("figure4") == "validation"
+
+
+def test_other_relations_are_not_those_of_table_4(results: Path) -> None:
+    before = PaperTables(results, ROOT / "configs").relations()
+    keep(results, record("wn18rr", "wn18rr", 3, 0.9, relations={"likes": {"mrr": 0.9}}))
+    assert PaperTables(results, ROOT / "configs").relations() == before
+
+
+def test_a_baseline_of_32_numbers_has_them_in_words(results: Path) -> None:
+    settings = {"model": {"kind": "complex", "numbers": 32}}
+    keep(results, record("wn18rr", "wn18rr-k32", 10, 0.48, settings=settings))
+    tables = PaperTables(results, ROOT / "configs").tables()
+    small = next(one for one in tables if one.title.startswith("Tables 5 and 11, WN18RR"))
+    assert small.note == "Ours with 32 numbers an entity."
+
+
+@pytest.mark.parametrize(
+    "text", ['graph = "wn18rr"', 'graph = "g/wn18rr"\nmodel = {signature = "E7"}']
+)
+def test_parameters_are_not_counted_of_another_graph_or_without_a_size(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "wn18rr.toml").write_text(text)
+    tables = [PaperTables(tmp_path, tmp_path).parameters()]
+    assert row(tables, "Table 9", "ours")[1:] == [NOT_RUN] * 3
 
 
 def test_what_was_not_run_says_so(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ def test_a_record_has_all_that_it_says(places: Places, done: Done) -> None:
     assert record["training"]["seconds"] > 0
     assert record["training"]["counted"] == COUNTED
     assert record["digest"] == ring().digest
+    assert list(record["counts"]) == ["entities", "relations", "train", "valid", "test"]
+    assert record["counts"]["test"] == 4
     assert {"cpu", "threads"} <= set(record["machine"])
     assert record["versions"]["torch"]
     assert record["commit"]
@@ -267,7 +269,10 @@ def test_results_that_cannot_be_written_are_refused_before_training(
         ({"replaced": None}, "'replaced' is missing or no list"),
         ({"training": {}}, "'training.seconds' is missing or no number"),
         ({"figures": []}, "'figures' is missing or no dict"),
-        ({"figures": {"standard": {"metrics": {"both": 3}}}}, "'figures.standard' has no mrr"),
+        (
+            {"figures": {"standard": {"metrics": {"both": 3}}}},
+            "'figures.standard.metrics.both.mrr' is missing or no number",
+        ),
     ],
 )
 def test_a_damaged_result_is_named_and_kept(

@@ -45,7 +45,8 @@ class Entry:
     licence: str
     source: Source | None = None
     digests: Mapping[str, str] | None = None
-    """Per split (see ``split_digest``); None where only the published counts are known."""
+    """Per split (see ``split_digest``), and ``graph`` of the whole (see ``KnowledgeGraph.digest``); None
+    where only the published counts are known."""
     tried: bool = False
     """Whether the source has ever been fetched with success."""
     note: str = ""

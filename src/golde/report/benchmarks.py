@@ -6,9 +6,12 @@ commit, versions, machine, seed and protocol inside.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from golde.errors import GoldeError
 from golde.report.gpu_sections import (
     gpu_accuracy,
     gpu_budget,
@@ -197,8 +200,24 @@ def figures(results: Path, name: str) -> dict[str, Any] | None:
     return read_json(path, fix=_FIX) if path.is_file() else None
 
 
+@contextmanager
+def intact(results: Path, name: str) -> Iterator[None]:
+    """Whatever goes wrong while a benchmark's file is shown is the file's fault, and said so.
+
+    Checking each of the many keys of each of the many files first would only say the same.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        why = f"lacks {error}" if isinstance(error, KeyError) else f"cannot be shown: {error}"
+        raise GoldeError(f"{results / name}.json: {why}; {_FIX}") from error
+
+
 def section(results: Path, name: str) -> str:
     """The section of a benchmark, with its heading; empty where it was not run."""
     title, write = SECTIONS[name]
     found = figures(results, name)
-    return f"## {title}\n\n{write(found)}" if found is not None else ""
+    if found is None:
+        return ""
+    with intact(results, name):
+        return f"## {title}\n\n{write(found)}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -12,13 +14,13 @@ from typing import Any
 
 from golde.config import Config
 from golde.data.catalogue import entries
-from golde.geometry import Signature
 from golde.report.results import (
     EMBEDDING,
     FIGURES,
     PROTOCOLS,
     Record,
     by_configuration,
+    numbers_an_entity,
     parameters,
     read_records,
     values,
@@ -73,9 +75,13 @@ class PaperTables:
     """What was run, ready to be set beside what was published."""
 
     def __init__(self, results: Path, configs: Path) -> None:
-        self.runs = by_configuration(read_records(results, "runs"))
-        self.studies = read_records(results, "studies")
+        runs, studies = (read_records(results, kind) for kind in ("runs", "studies"))
+        self.runs = by_configuration(filter(_is_on_published_facts, runs))
+        self.studies = list(filter(_is_on_published_facts, studies))
         self.configs = configs
+        self._others = Counter(
+            r["graph"] for r in (*runs, *studies) if not _is_on_published_facts(r)
+        )
 
     def of(self, graph: str, config: str) -> list[Record]:
         """The seeds of a configuration."""
@@ -103,10 +109,20 @@ class PaperTables:
                 head,
                 self._rows("table2", graph, _ORDER, lambda name: not name.endswith(SMALL), graph),
                 f"Published figures first; those of GoldE {_THEIR_PROTOCOL[graph]}. Ours are means "
-                f"over seeds, on test.{self._loops(graph)}{self._facts_in_a_row(graph, graph)}",
+                f"over seeds, on test.{self._loops(graph)}{self._facts_in_a_row(graph, graph)}"
+                f"{self._left_out(graph)}",
             )
             for graph, title in GRAPHS.items()
         ]
+
+    def _left_out(self, graph: str) -> str:
+        """How many results are no evidence beside the paper's, whatever their graph is called."""
+        many = self._others[graph]
+        return (
+            f" Left out here and below: {many} result{'s' * (many != 1)} on other facts of that name."
+            if many
+            else ""
+        )
 
     def _loops(self, graph: str) -> str:
         """Why the two protocols may agree."""
@@ -176,7 +192,7 @@ class PaperTables:
 
     def geometries(self) -> list[Table]:
         """Table 3: what each geometry is worth."""
-        found = variants(self.studies, "table3")
+        found = self._study("table3")
         tables = []
         for graph, title in GRAPHS.items():
             rows = []
@@ -199,8 +215,14 @@ class PaperTables:
 
     def relations(self) -> Table:
         """Table 4: WN18RR by relation."""
-        records, rows = self.of("wn18rr", "wn18rr"), []
-        for name, block in paper()["table4"].items():
+        theirs = paper()["table4"]
+        records = [
+            r
+            for r in self.of("wn18rr", "wn18rr")
+            if all("_" + name in r["relations"] for name in theirs)
+        ]
+        rows = []
+        for name, block in theirs.items():
             ours = [r["relations"]["_" + name]["mrr"] for r in records]
             models = [figure("mrr", block[model]) for model in ("RotH", "HousE", "GoldE")]
             rows.append([name, f"{block['facts']:,}", *models, mean_or_not_run(ours, "mrr")])
@@ -257,8 +279,11 @@ class PaperTables:
         path = self.configs / f"{graph}.toml"
         if not path.is_file():
             return NOT_RUN
-        counts = entries()[graph].counts
-        found = parameters(Config.load(path).model, counts.entities, counts.relations)
+        config, counts = Config.load(path), entries()[graph].counts
+        has_size = config.model.signature or config.model.numbers  # else it comes from the graph
+        if config.graph != graph or not has_size:
+            return NOT_RUN
+        found = parameters(config.model, counts.entities, counts.relations)
         return f"{found['all'] / 1e6:.2f} M"
 
     def dimensions(self) -> list[Table]:
@@ -268,7 +293,7 @@ class PaperTables:
                 f"Figure 3, {GRAPHS[graph]}: MRR by dimension",
                 ["dimension", *(f"{who}{letter}" for letter in theirs for who in ("", "our "))],
                 _side_by_side(theirs, self.dimension_curves(graph)),
-                _study_note([r for r in self._study("figure3") if r["graph"] == graph]),
+                _study_note([r for r in self._records("figure3") if r["graph"] == graph]),
             )
             for graph, theirs in paper()["figure3"].items()
         ]
@@ -285,33 +310,38 @@ class PaperTables:
             "Figure 4: MRR on WN18RR by numbers an entity",
             ["numbers", *theirs, "ours"],
             rows,
-            f"{note} {SIZES}" if (note := _study_note(self._study("figure4"))) else "",
+            f"{note} {SIZES}" if (note := _study_note(self._records("figure4"))) else "",
         )
 
     def dimension_curves(self, graph: str) -> dict[str, Curve]:
         """Our Figure 3: MRR by dimension of each geometry."""
         curves: dict[str, Curve] = {letter: {} for letter in paper()["figure3"][graph]}
-        for (of, variant), records in variants(self.studies, "figure3").items():
+        for (of, variant), records in self._study("figure3").items():
             letter, _, dimension = variant.partition("-")
-            if of == graph and letter in curves:
+            if of == graph:
                 curves[letter][float(dimension)] = fmean(values(records, "mrr"))
         return curves
 
     def size_curve(self) -> Curve:
         """Our Figure 4: MRR by numbers an entity."""
-        found = variants(self.studies, "figure4")
         return {
             float(variant): fmean(values(records, "mrr"))
-            for (graph, variant), records in found.items()
-            if graph == "wn18rr"
+            for (_, variant), records in self._study("figure4").items()
         }
 
     def ranked_on(self, study: str) -> str:
         """What the figures of a study were ranked on, in words."""
-        return _splits(self._study(study))
+        return _splits(self._records(study))
 
-    def _study(self, name: str) -> list[Record]:
-        return [r for records in variants(self.studies, name).values() for r in records]
+    def _records(self, study: str) -> list[Record]:
+        return [r for records in self._study(study).values() for r in records]
+
+    def _study(self, name: str) -> dict[tuple[str, str], list[Record]]:
+        """The variants of a study that the paper has a place for, of models that have a space."""
+        with_space = [r for r in self.studies if "signature" in r["settings"]["model"]]
+        places = _places(name)
+        found = variants(with_space, name)
+        return {key: records for key, records in found.items() if key in places}
 
 
 _ORDER = ["mr", *(name for name in FIGURES if name != "mr")]
@@ -320,6 +350,32 @@ _THEIR_PROTOCOL = {
     "fb15k-237": "are under the standard protocol",
     "yago3-10": "are without the query's own entity among the candidates (self-filter)",
 }
+
+
+@cache
+def _places(study: str) -> frozenset[tuple[str, str]]:
+    """The graph and variant of everything in a table or figure that a study is made for."""
+    theirs = paper()[study]
+    if study == "table3":
+        return frozenset((graph, key) for graph, rows in theirs.items() for key in rows)
+    if study == "figure4":
+        return frozenset(("wn18rr", f"{size:g}") for size, _ in theirs["GoldE"])
+    return frozenset(
+        (graph, f"{letter}-{dimension:g}")
+        for graph, curves in theirs.items()
+        for letter, points in curves.items()
+        for dimension, _ in points
+    )
+
+
+def _is_on_published_facts(record: Record) -> bool:
+    """Whether a record is on a set of the paper, and not on a folder that is called like one."""
+    if record["graph"] not in GRAPHS:
+        return False
+    entry = entries()[record["graph"]]
+    if entry.digests is None:  # it was never at hand
+        return bool(record.get("counts") == asdict(entry.counts))
+    return bool(record["digest"] == entry.digests["graph"])
 
 
 def _count(records: list[Record]) -> str:
@@ -348,7 +404,7 @@ def _sizes(records: list[Record]) -> str:
 
 def _numbers(record: Record) -> str:
     """How many numbers an entity has, in words, its biases apart."""
-    numbers = Signature.parse(record["settings"]["model"]["signature"]).numbers
+    numbers = numbers_an_entity(record)
     biases = record["parameters"]["entity"] - numbers
     return f"{numbers} numbers{f' and {biases} biases' if biases else ''} an entity"
 

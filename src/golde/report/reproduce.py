@@ -14,6 +14,7 @@ import torch
 
 from golde.benchmark.provenance import provenance
 from golde.config import Config
+from golde.data.content import SPLITS
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, GoldeError, RunError
 from golde.evaluation.evaluate import Evaluation
@@ -256,6 +257,11 @@ def _new_record(place: Place, training: dict[str, Any]) -> Record:
     return {
         "graph": graph.name,
         "digest": graph.digest,
+        "counts": {
+            "entities": len(graph.entities),
+            "relations": len(graph.relations),
+            **{split: len(graph.split(split)) for split in SPLITS},
+        },
         "config": job.name,
         "study": job.study,
         "seed": job.seed,

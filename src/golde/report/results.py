@@ -5,6 +5,7 @@ results/studies/STUDY/VARIANT/seed-N.json         ranked on validation, unless t
 
 format         version of this layout
 graph, digest  name and content of the graph
+counts         its entities, relations and facts of each split; files of before have none
 config         name of the configuration or variant; study: of the study, or null
 seed, split    of the training; what was ranked
 settings       resolved configuration
@@ -20,15 +21,17 @@ machine, versions, commit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import fmean, stdev
+from sys import float_info
 from typing import Any
 
 import torch
 
 from golde.config import ModelConfig
-from golde.errors import RunError
+from golde.errors import ConfigError, RunError
+from golde.geometry import Signature
 from golde.models import build
 from golde.runs.atomic import read_json, write_json
 
@@ -48,39 +51,126 @@ Record = dict[str, Any]
 _KINDS = {
     **dict.fromkeys(("graph", "digest", "config", "split", "commit"), str),
     "seed": int,
-    **dict.fromkeys(("settings", "parameters", "training", "figures", "relations"), dict),
+    **dict.fromkeys(("settings", "settings.model", "parameters", "training"), dict),
+    **dict.fromkeys(("figures", "relations", "machine", "versions"), dict),
     **dict.fromkeys(("evaluations", "replaced"), list),
-    **dict.fromkeys(("machine", "versions"), dict),
+    **dict.fromkeys(("machine.cpu", "versions.python", "versions.torch"), str),
 }
-"""What every result file has; its study may be null."""
+"""What every result file has, a dot before what is inside; its study may be null."""
+
+_KINDS_IF_THERE = {
+    "settings.model.signature": str,
+    "settings.model.numbers": int,
+    "settings.evidence": dict,
+    "training.evidence": dict,
+}
+_NUMBERS = (
+    *("training.seconds", "training.steps", "training.trainings_at_a_time"),
+    "parameters.entity",
+)
+_NUMBERS_OF_EVIDENCE = ("hops", "scale", "joined")
+_MISSING = object()
 
 _FIX = "restore it from the history of the repository, or remove it and reproduce it again"
 
 
 def read_record(path: Path) -> Record:
-    """A result file, after checking that this version reads it."""
+    """A result file, after checking that this version reads it and that it has all that readers ask for."""
     record = read_json(path, fix=_FIX)
     if record.get("format") != FORMAT:
         raise RunError(
             f"{path}: written in result format {record.get('format')!r}, this version reads {FORMAT}; "
             "use the version of GoldE that wrote it"
         )
-    for key, kind in _KINDS.items():
-        if type(record.get(key)) is not kind:
-            raise RunError(f"{path}: {key!r} is missing or no {kind.__name__}; {_FIX}")
-    if type(record["training"].get("seconds")) not in (int, float):
-        raise RunError(f"{path}: 'training.seconds' is missing or no number; {_FIX}")
-    for protocol in (*PROTOCOLS, EMBEDDING):
-        if protocol in record["figures"] and not _has_figures(record["figures"][protocol]):
-            raise RunError(f"{path}: 'figures.{protocol}' has no {' or no '.join(FIGURES)}; {_FIX}")
+    _check_kinds(path, record)
+    _check_numbers(path, record)
+    _check_size(path, record)
+    _check_place(path, record)
     return record
 
 
-def _has_figures(one: Any) -> bool:
-    """Whether what is stored under a protocol has every figure over both sides."""
-    for key in ("metrics", "both"):
-        one = one.get(key) if isinstance(one, dict) else None
-    return isinstance(one, dict) and all(type(one.get(key)) in (int, float) for key in FIGURES)
+def _check_kinds(path: Path, record: Record) -> None:
+    for key, kind in (_KINDS | _KINDS_IF_THERE).items():
+        found = _at(record, *key.split("."))
+        if type(found) is not kind and not (found is _MISSING and key in _KINDS_IF_THERE):
+            raise RunError(f"{path}: {key!r} is missing or no {kind.__name__}; {_FIX}")
+    if not isinstance(_at(record, "study"), str | None):
+        raise RunError(f"{path}: 'study' is missing, or neither a str nor null; {_FIX}")
+
+
+def _check_numbers(path: Path, record: Record) -> None:
+    for key in _numbers(record):
+        found, name = _at(record, *key), ".".join(key)
+        if type(found) not in (int, float):
+            raise RunError(f"{path}: {name!r} is missing or no number; {_FIX}")
+        least, most, rule = _range(key[-1])
+        if not least <= found <= most:  # NaN is not, either
+            raise RunError(f"{path}: {name!r} is {found} and must be {rule}; {_FIX}")
+
+
+def _range(name: str) -> tuple[float, float, str]:
+    """The least and the most that a number of this name can be, and the same in words."""
+    if name in FIGURES and name != "mr":
+        return 0, 1, "from 0 to 1"
+    if name == "joined":  # added to scores
+        return -float_info.max, float_info.max, "finite"
+    least = int(name in ("mr", "trainings_at_a_time"))
+    return least, float_info.max, f"finite and {least} or more"
+
+
+def _numbers(record: Record) -> Iterator[tuple[str, ...]]:
+    """Where a record has a number that readers ask for."""
+    yield from (tuple(key.split(".")) for key in _NUMBERS)
+    for protocol in (*PROTOCOLS, EMBEDDING):
+        if protocol in record["figures"]:
+            yield from (("figures", protocol, "metrics", "both", figure) for figure in FIGURES)
+    yield from (("relations", name, "mrr") for name in record["relations"])
+    if EMBEDDING in record["figures"] or "evidence" in record["training"]:
+        yield from (("training", "evidence", name) for name in _NUMBERS_OF_EVIDENCE)
+    if "unmentioned" in record["training"].get("evidence", {}):
+        yield "training", "evidence", "unmentioned"
+
+
+def _check_size(path: Path, record: Record) -> None:
+    try:
+        numbers_an_entity(record)
+    except ConfigError as error:
+        raise RunError(f"{path}: 'settings.model': {error}; {_FIX}") from None
+    except KeyError:
+        raise RunError(
+            f"{path}: 'settings.model' has no signature and no numbers; {_FIX}"
+        ) from None
+
+
+def _check_place(path: Path, record: Record) -> None:
+    """Refuse a file of another training than its folders and name say, or that has ranked another split."""
+    study, file = record["study"], f"seed-{record['seed']}.json"
+    kind, splits = ("studies", ("valid", "test")) if study else ("runs", ("test",))
+    belongs = Path(kind, study or record["graph"], record["config"], file)
+    if path.parts[-4:] != belongs.parts:
+        raise RunError(
+            f"{path}: what is inside belongs to {belongs.as_posix()}; move it there, or {_FIX}"
+        )
+    if record["split"] not in splits:
+        raise RunError(
+            f"{path}: 'split' is {record['split']!r}, and files of {kind}/ are ranked on "
+            f"{' or '.join(splits)}; {_FIX}"
+        )
+
+
+def _at(content: Any, *key: str) -> Any:
+    """What there is at a key, of an object in an object and so on."""
+    for part in key:
+        content = content.get(part, _MISSING) if isinstance(content, dict) else _MISSING
+    return content
+
+
+def numbers_an_entity(record: Record) -> int:
+    """How many numbers an entity has in the space, or in the baseline, of a record; biases apart."""
+    model: dict[str, Any] = record["settings"]["model"]
+    if "signature" in model:
+        return Signature.parse(model["signature"]).numbers
+    return int(model["numbers"])
 
 
 def write_record(path: Path, record: Record) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from golde.benchmark.communication import Exchange, Kind, Link
-from golde.report.benchmarks import figures
+from golde.report.benchmarks import figures, intact
 from golde.report.drawing import BLUE, FAINT, ORANGE, SOFT, bare, save, style
 from golde.report.scaling import KINDS, WAYS
 
@@ -21,7 +21,7 @@ def write_scaling_plot(results: Path, folder: Path) -> list[Path]:
     if found is None:
         return []
     folder.mkdir(parents=True, exist_ok=True)
-    with style():
+    with style(), intact(results, "scaling"):
         return [save(draw(found), folder / "scaling.png")]
 
 

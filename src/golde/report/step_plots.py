@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from golde.geometry import Signature
-from golde.report.benchmarks import figures
+from golde.report.benchmarks import figures, intact
 from golde.report.drawing import BLUE, FAINT, INK, ORANGE, SOFT, bare, save, style
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def write_step_plots(results: Path, folder: Path) -> list[Path]:
         for name, draw in (("gpu_step", forms), ("gpu_growth", all_growth)):
             found = figures(results, name)
             if found is not None:
-                written.append(save(draw(found), folder / f"{name}.png"))
+                with intact(results, name):
+                    written.append(save(draw(found), folder / f"{name}.png"))
     return written
 
 

@@ -118,8 +118,9 @@ def _note(found: dict[str, list[Record]]) -> str:
 
 
 def _has_retired_setting(record: Record) -> bool:
+    file = f"studies/{record['study']}/{record['config']}/seed-{record['seed']}.json"
     try:
-        Config.from_dict(record["settings"])
+        Config.from_dict(record["settings"], source=file)
     except RetiredSettingError:
         return True
     return False
