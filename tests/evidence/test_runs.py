@@ -294,3 +294,14 @@ def test_ctrl_c_while_evidence_is_gathered_says_how_to_go_on(
     assert stopped.exit_code == 130
     assert f"go on with: golde evidence {out}" in " ".join(stopped.stderr.split())
     assert RunFolder(out).about()["finished"]
+
+
+def test_reproducing_says_that_evidence_is_weighed_and_what_it_adds(tmp_path: Path) -> None:
+    config = tmp_path / "small.toml"
+    text = quick().with_values(evidence={"hops": 1}).to_toml()
+    config.write_text(f'graph = "world"\n{text}')
+    folders = ["--results", tmp_path / "results", "--runs", tmp_path / "runs"]
+    done = call("reproduce", config, "--seeds", "0", "--device", "cpu", *folders)
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count("small, seed 0: weighing facts in a row") == 1
+    assert "(the embedding alone 0." in done.stdout

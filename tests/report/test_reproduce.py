@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from golde.errors import ConfigError, RunError
+from golde.errors import ConfigError, GoldeError, RunError
 from golde.evaluation import evaluate as evaluation
 from golde.inference.run import Run
 from golde.report import reproduce as module
 from golde.report.reproduce import COUNTED, LOOP, RESUMED, Place, reproduce
 from golde.report.results import is_complete, parameters, read_record, read_records
+from golde.report.studies import Job
 from golde.runs import RunFolder
 from golde.training import loop
 from golde.training.loop import StoppedError, train
@@ -304,3 +305,12 @@ def test_a_half_ranked_result_without_its_model_is_replaced_by_a_new_training(
     (replaced,) = record["replaced"]
     assert replaced["evaluations"] == half["evaluations"]
     assert replaced["figures"] == half["figures"]
+
+
+def test_other_facts_under_the_name_of_a_published_set_are_refused(tmp_path: Path) -> None:
+    job = Job("small", None, "yago3-10", quick(), "test")
+    said = (
+        r"yago3-10: .*other facts \(32 for training, the set 1,079,040\); call its folder otherwise"
+    )
+    with pytest.raises(GoldeError, match=said):
+        Place(job, ring(), results=tmp_path / "results", runs=tmp_path / "runs")

@@ -19,6 +19,7 @@ from golde.words import duration
 
 if TYPE_CHECKING:
     from golde.data.graph import KnowledgeGraph
+    from golde.progress import Progress
     from golde.report.reproduce import Place
     from golde.report.studies import Job
     from golde.report.tables import Table
@@ -144,6 +145,7 @@ def _one_by_one(places: list[Place], device: str, shared: int, again: bool) -> l
                     shared=shared,
                     watch=watch,
                     should_stop=should_stop,
+                    progress=_say_once(f"{place.job}: weighing facts in a row"),
                 )
                 stopped = should_stop()
         except StoppedError as error:
@@ -160,6 +162,19 @@ def _one_by_one(places: list[Place], device: str, shared: int, again: bool) -> l
             note(f"stopped; {_goes_on(again)}")
             raise typer.Exit(130)
     return failed
+
+
+def _say_once(what: str) -> Progress:
+    """Says what has begun, and no more."""
+    said = False
+
+    def say_it(done: int, total: int) -> None:
+        nonlocal said
+        if not said:
+            note(what)
+        said = True
+
+    return say_it
 
 
 def _side_by_side(
@@ -199,12 +214,16 @@ def _last_error(log: Path) -> str:
 
 
 def _say_outcome(place: Place) -> None:
-    from golde.report.results import read_record, values
+    from golde.report.results import EMBEDDING, read_record, values
 
     record = read_record(place.path)
     (standard,), (filtered,) = (values([record], "mrr", p) for p in ("standard", "self_filter"))
+    has_alone = EMBEDDING in record["figures"]
+    alone = (
+        f" (the embedding alone {values([record], 'mrr', EMBEDDING)[0]:.4f})" if has_alone else ""
+    )
     say(
-        f"{place.job}: {record['split']} MRR {standard:.4f}, self-filter {filtered:.4f}, "
+        f"{place.job}: {record['split']} MRR {standard:.4f}{alone}, self-filter {filtered:.4f}, "
         f"{duration(record['training']['seconds'])}; {place.path}"
     )
 

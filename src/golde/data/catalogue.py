@@ -51,6 +51,12 @@ class Entry:
     """Whether the source has ever been fetched with success."""
     note: str = ""
 
+    def is_of(self, digest: str, counts: Mapping[str, int] | None) -> bool:
+        """Whether a graph of this digest and counts is the set; by the counts where it was never at hand."""
+        if self.digests is None:
+            return counts == asdict(self.counts)
+        return digest == self.digests["graph"]
+
 
 @dataclass(frozen=True)
 class Listing:

@@ -14,11 +14,13 @@ import torch
 
 from golde.benchmark.provenance import provenance
 from golde.config import Config
+from golde.data.catalogue import entries
 from golde.data.content import SPLITS
 from golde.data.graph import KnowledgeGraph
 from golde.errors import ConfigError, GoldeError, RunError
 from golde.evaluation.evaluate import Evaluation
 from golde.inference.run import Run, add_evidence
+from golde.progress import Progress, silent
 from golde.report.results import (
     EMBEDDING,
     PROTOCOLS,
@@ -54,6 +56,7 @@ class Place:
         self, job: Job, graph: KnowledgeGraph, *, results: Path, runs: Path, again: bool = False
     ) -> None:
         """Refuses results and runs of other settings or data, unless results are made ``again``."""
+        _refuse_other_facts(job, graph)
         self.job, self.graph = job, graph
         self._runs, self._again = runs, again
         if not len(graph.split(job.split)):
@@ -145,11 +148,13 @@ def reproduce(
     shared: int = 1,
     watch: Watcher = lambda report: None,
     should_stop: Callable[[], bool] = lambda: False,
+    progress: Progress = silent,
 ) -> Record:
     """Train, or go on training; rank what is not ranked yet; return the complete record.
 
     ``shared`` is how many trainings use the machine at a time: it is stored with the seconds. When
     ``should_stop`` turns true ``StoppedError`` is raised, unless a ranking is under way, which ends first.
+    ``progress`` is that of gathering evidence.
     """
     if place.record is not None and is_complete(place.record):
         return place.record
@@ -158,7 +163,7 @@ def reproduce(
         if place.record is not None and is_complete(place.record):
             return place.record
         about = _provenance(device)
-        training = _train(place, device, shared, watch, should_stop)
+        training = _train(place, device, shared, watch, should_stop, progress)
         record = place.record
         if record is None:
             record = _new_record(place, training) | about
@@ -184,6 +189,7 @@ def _train(
     shared: int,
     watch: Watcher,
     should_stop: Callable[[], bool],
+    progress: Progress,
 ) -> dict[str, Any]:
     """Train into the run folder, unless that is done; what it took and the validation curve."""
     folder = RunFolder(place.run)
@@ -203,6 +209,7 @@ def _train(
     def heed(done: int, total: int) -> None:
         if should_stop():
             raise StoppedError("stopped while evidence was gathered")
+        progress(done, total)
 
     add_evidence(folder, pick_device(device), progress=heed)
     _refuse_other_evidence(folder)
@@ -257,11 +264,7 @@ def _new_record(place: Place, training: dict[str, Any]) -> Record:
     return {
         "graph": graph.name,
         "digest": graph.digest,
-        "counts": {
-            "entities": len(graph.entities),
-            "relations": len(graph.relations),
-            **{split: len(graph.split(split)) for split in SPLITS},
-        },
+        "counts": _counts(graph),
         "config": job.name,
         "study": job.study,
         "seed": job.seed,
@@ -274,6 +277,24 @@ def _new_record(place: Place, training: dict[str, Any]) -> Record:
         "evaluations": _evaluated_elsewhere(RunFolder(place.run)),
         "replaced": place.replaced,
     }
+
+
+def _counts(graph: KnowledgeGraph) -> dict[str, int]:
+    return {
+        "entities": len(graph.entities),
+        "relations": len(graph.relations),
+        **{split: len(graph.split(split)) for split in SPLITS},
+    }
+
+
+def _refuse_other_facts(job: Job, graph: KnowledgeGraph) -> None:
+    """Results of a published set are on its facts, and not on a part of them in a folder of that name."""
+    entry = entries().get(job.graph)
+    if entry is not None and not entry.is_of(graph.digest, _counts(graph)):
+        raise GoldeError(
+            f"{job.graph}: what is here under the name of this set has other facts ({len(graph.train):,} for "
+            f"training, the set {entry.counts.train:,}); call its folder otherwise, and name that by its path"
+        )
 
 
 def _evaluated_elsewhere(folder: RunFolder) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,12 +77,11 @@ def _with_spread(standard: dict[str, float], spread: dict[str, float] | None) ->
 
 
 READING = (
-    "Test, ranked once a training and protocol (what earlier trainings reached is kept in the result "
-    "files): filtered, both sides, realistic rank on ties. MRR with its standard deviation over seeds; "
+    "Test: filtered, both sides, realistic rank on ties. MRR with its standard deviation over seeds; "
     "*self-f.* is the MRR without the query's own entity among the candidates, the other figures are under "
-    "the standard protocol. *alone* is the MRR of the embedding alone, where [evidence](evidence.md) "
-    "counts beside it. Settings and parameters were chosen on validation. Time is that of training, "
-    "validation, evidence and compilation of what no cache holds."
+    "the standard protocol. *alone* is the MRR of the embedding without [evidence](evidence.md), where that "
+    "counts. Settings and parameters were chosen on validation. Time is that of training, validation, "
+    "evidence and compiling kernels, as far as they are not cached."
 )
 
 
@@ -95,9 +95,25 @@ def reproduced_section(results: Path) -> str:
     records = read_records(results, "runs")
     machines = dict.fromkeys(map(machine, records))
     return (
-        f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING}{held_out(records)} "
+        f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING}{_earlier(records)}"
+        f"{held_out(records)} "
         f"{'; '.join(machines)}{shared(records)}. "
         "Each row is written by `golde reproduce configs/CONFIGURATION.toml`."
+    )
+
+
+def _earlier(records: Iterable[Record]) -> str:
+    """How often configurations were ranked on test before, with other settings or code, in words."""
+    before = Counter[str]()
+    for record in records:
+        before[record["config"]] = max(before[record["config"]], len(record["replaced"]))
+    found = [f"{name} {times}" for name, times in before.items() if times]
+    if not found:
+        return ""
+    return (
+        " Each training was ranked on test once under each protocol. Configurations were revised on "
+        f"validation and trained anew: results that these took the place of are {', '.join(found)} a seed, "
+        "kept in the result files under `replaced`."
     )
 
 
@@ -108,8 +124,8 @@ def held_out(records: Iterable[Record]) -> str:
     if not raised:
         return _joined_pairs(weighed)
     return (
-        f"{_joined_pairs(weighed)} On {_graphs(raised)} answers that only validation or test mentions are "
-        "raised, as far as validation tells by mean rank."
+        f"{_joined_pairs(weighed)} On {_graphs(raised)} entities of the graph that occur in no training fact "
+        "get a constant added to their score as answers, chosen by mean rank on validation."
     )
 
 
@@ -124,9 +140,9 @@ def _joined_pairs(records: Iterable[Record]) -> str:
     alone = all(not record["training"]["evidence"]["scale"] for record in found)
     share = "nearly all" if alone else "much"
     return (
-        f" On {_graphs(found)} {share} of what evidence adds is that answers which a training fact joins to "
-        "the query already are ranked low, nearly as if they were left out: held-out facts of the set are "
-        "not between such pairs, as those of validation tell."
+        f" On {_graphs(found)} {share} of what evidence adds is one number: answers that a training fact "
+        "joins to the query already are ranked low, nearly as if they were left out, because the set was "
+        "made without held-out facts between such pairs. The number was chosen on validation."
     )
 
 

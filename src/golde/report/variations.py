@@ -19,8 +19,8 @@ STUDIES = {
     "levers": (
         "What moves accuracy",
         "One setting of the configuration is changed at a time, for fewer steps and mostly with fewer "
-        "negatives. Where the query is no negative, there is no bias of loops either, which is learned "
-        "from it.",
+        "negatives. Without the query's own entity as a negative there is no bias of loops either, which is "
+        "learned from it.",
     ),
     "baselines": (
         "Other models in the same trainer",
@@ -34,8 +34,9 @@ EVIDENCE = (
     "What facts in a row add",
     "[Evidence](evidence.md) of so many training facts counts beside the embedding, which is that of the "
     "configuration but for fewer steps and negatives. As many walks are taken as by default: the more facts "
-    "in a row, the fewer questions weights are learned from. Differences are to the same embeddings alone. "
-    "*joined*: that a fact joins the two already counts too.",
+    "in a row, the fewer questions weights are learned from. *none* is the mean of the embeddings of all "
+    "rows, and a difference is to the embeddings of its own row. *joined*: that a fact joins the two "
+    "already counts too.",
 )
 
 
