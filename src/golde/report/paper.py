@@ -13,13 +13,13 @@ from typing import Any
 
 from golde.config import Config
 from golde.data.catalogue import entries
+from golde.report import notes
 from golde.report.results import (
     EMBEDDING,
     FIGURES,
     PROTOCOLS,
     Record,
     by_configuration,
-    numbers_an_entity,
     parameters,
     read_records,
     values,
@@ -29,13 +29,12 @@ from golde.report.tables import (
     NOT_RUN,
     Table,
     figure,
-    held_out,
     machine,
     mean_or_not_run,
     published,
     shared,
 )
-from golde.words import duration, facts_in_a_row, label
+from golde.words import duration, label
 
 GRAPHS = {"wn18rr": "WN18RR", "fb15k-237": "FB15k-237", "yago3-10": "YAGO3-10"}
 """The sets of the paper; the configuration of each is called after it, with ``-k32`` at 32 numbers."""
@@ -59,7 +58,6 @@ SIZES = (
     "Up to 200 ours have the settings of the configuration of 32 numbers, above those of full size; at 200 "
     "the better of the two by the figure shown was taken."
 )
-WITHOUT_OURS = "Ours was not run."
 Curve = dict[float, float]
 """MRR by dimension or size."""
 
@@ -108,30 +106,12 @@ class PaperTables:
                 f"Table 2, {title}: link prediction",
                 head,
                 self._rows("table2", graph, _ORDER, lambda name: not name.endswith(SMALL), graph),
-                f"Published figures first; those of GoldE {_THEIR_PROTOCOL[graph]}. {self._ours(graph)}"
+                f"Published figures first; those of GoldE {_THEIR_PROTOCOL[graph]}. "
+                f"{notes.headline(self.of(graph, graph), paper()['table2'][graph]['GoldE']['mrr'])}"
                 f"{self._left_out(graph)}",
             )
             for graph, title in GRAPHS.items()
         ]
-
-    def _ours(self, graph: str) -> str:
-        """How our figures of a set came about, those of the embedding beside the published ones."""
-        records = self.of(graph, graph)
-        if not records:
-            return WITHOUT_OURS
-        alone = [r for r in records if EMBEDDING in r["figures"]]
-        found = fmean(values(alone, "mrr", EMBEDDING)) if alone else fmean(values(records, "mrr"))
-        published_mrr = paper()["table2"][graph]["GoldE"]["mrr"]
-        behind = (
-            f" The embedding alone does not reach the published MRR ({figure('mrr', found)} against "
-            f"{figure('mrr', published_mrr)}): what is above that comes from evidence."
-            if alone and found < published_mrr
-            else ""
-        )
-        return (
-            f"Ours are means over seeds, on test.{self._loops(graph)}{self._facts_in_a_row(graph, graph)}"
-            f"{behind}"
-        )
 
     def _left_out(self, graph: str) -> str:
         """How many results are no evidence beside the paper's, whatever their graph is called."""
@@ -140,30 +120,6 @@ class PaperTables:
             f" Left out here and below: {many} result{'s' * (many != 1)} on other facts of that name."
             if many
             else ""
-        )
-
-    def _loops(self, graph: str) -> str:
-        """Why the two protocols may agree."""
-        learned = any(r["settings"]["model"].get("loop_bias") for r in self.of(graph, graph))
-        return (
-            " Ours has learned for each relation how likely a fact is that leads from an entity to itself "
-            "(`model.loop_bias`), and ranks the query's own entity among the others accordingly."
-            if learned
-            else ""
-        )
-
-    def _facts_in_a_row(self, graph: str, config: str) -> str:
-        """What counts beside the embedding."""
-        records = [r for r in self.of(graph, config) if EMBEDDING in r["figures"]]
-        if not records:
-            return ""
-        found = [r["training"]["evidence"] for r in records]
-        what = f"evidence of {facts_in_a_row(found[0]['hops'])} counts"
-        if not any(one["scale"] for one in found):
-            what = "counts whether a training fact joins an answer to the query already"
-        return (
-            f" In ours {what} beside the embedding; the last row is the embedding without it."
-            f"{held_out(records)}"
         )
 
     def small(self) -> list[Table]:
@@ -176,17 +132,10 @@ class PaperTables:
                 self._rows(
                     "table11", graph, names, lambda name: name.endswith(SMALL), graph + SMALL
                 ),
-                self._small_note(graph),
+                notes.small(self.of(graph, graph + SMALL)),
             )
             for graph, title in GRAPHS.items()
         ]
-
-    def _small_note(self, graph: str) -> str:
-        sizes = dict.fromkeys(map(_numbers, self.of(graph, graph + SMALL)))
-        of = (
-            f"Ours with {' or '.join(sizes)}, means over seeds, on test." if sizes else WITHOUT_OURS
-        )
-        return f"{of}{self._facts_in_a_row(graph, graph + SMALL)}"
 
     def _rows(
         self,
@@ -230,7 +179,7 @@ class PaperTables:
                 )
             head = ["geometry", "MRR", "H@10", "our MRR", "our H@10", "our space", "seeds"]
             of_graph = [r for (g, _), records in found.items() if g == graph for r in records]
-            note = f"{_study_note(of_graph)}{_sizes(of_graph)}"
+            note = f"{notes.study(of_graph)}{notes.sizes(of_graph)}"
             tables.append(Table(f"Table 3, {title}: geometries", head, rows, note))
         return tables
 
@@ -251,8 +200,8 @@ class PaperTables:
             "Table 4: MRR by relation of WN18RR",
             ["relation", "facts", "RotH", "HousE", "GoldE", "ours"],
             rows,
-            f"Ours under the standard protocol, means over {_seeds(records)}, on test."
-            f"{self._facts_in_a_row('wn18rr', 'wn18rr').partition('; the last')[0]}; of the embedding alone "
+            f"Ours under the standard protocol, means over {notes.seeds(records)}, on test."
+            f"{notes.evidence(records).partition('; the last')[0]}; of the embedding alone "
             "no figures by relation were kept."
             if records
             else "",
@@ -319,7 +268,7 @@ class PaperTables:
                 f"Figure 3, {GRAPHS[graph]}: MRR by dimension",
                 ["dimension", *(f"{who}{letter}" for letter in theirs for who in ("", "our "))],
                 _side_by_side(theirs, self.dimension_curves(graph)),
-                _study_note([r for r in self._records("figure3") if r["graph"] == graph]),
+                notes.study([r for r in self._records("figure3") if r["graph"] == graph]),
             )
             for graph, theirs in paper()["figure3"].items()
         ]
@@ -336,7 +285,7 @@ class PaperTables:
             "Figure 4: MRR on WN18RR by numbers an entity",
             ["numbers", *theirs, "ours"],
             rows,
-            f"{note} {SIZES}" if (note := _study_note(self._records("figure4"))) else "",
+            f"{note} {SIZES}" if (note := notes.study(self._records("figure4"))) else "",
         )
 
     def dimension_curves(self, graph: str) -> dict[str, Curve]:
@@ -357,7 +306,7 @@ class PaperTables:
 
     def ranked_on(self, study: str) -> str:
         """What the figures of a study were ranked on, in words."""
-        return _splits(self._records(study))
+        return notes.splits(self._records(study))
 
     def _records(self, study: str) -> list[Record]:
         return [r for records in self._study(study).values() for r in records]
@@ -403,51 +352,6 @@ def _is_on_published_facts(record: Record) -> bool:
 
 def _count(records: list[Record]) -> str:
     return str(len(records)) if records else ""
-
-
-def _seeds(records: list[Record]) -> str:
-    return f"{len(records)} seed{'s' * (len(records) != 1)}"
-
-
-def _splits(records: list[Record]) -> str:
-    words = {"valid": "validation", "test": "test"}
-    return " and ".join(dict.fromkeys(words[record["split"]] for record in records))
-
-
-def _sizes(records: list[Record]) -> str:
-    """With how many numbers an entity the figures of a study came about."""
-    if not records:
-        return ""
-    found = " or ".join(dict.fromkeys(map(_numbers, records)))
-    return (
-        f" Ours with {found}, the published ones at full size; settings are those of the configuration of "
-        "that size, chosen for its own space and tuned for no other."
-    )
-
-
-def _numbers(record: Record) -> str:
-    """How many numbers an entity has, in words, its biases apart."""
-    numbers = numbers_an_entity(record)
-    biases = record["parameters"]["entity"] - numbers
-    return f"{numbers} numbers{f' and {biases} biases' if biases else ''} an entity"
-
-
-def _study_note(records: list[Record]) -> str:
-    """How the figures of a study came about."""
-    if not records:
-        return ""
-    steps = sorted({r["training"]["steps"] for r in records})
-    drawn = sorted({r["seed"] for r in records})
-    seeds = f"seed{'s' * (len(drawn) > 1)} {', '.join(map(str, drawn))}"
-    seconds = [r["training"]["seconds"] for r in records]
-    counted = any(record["settings"].get("evidence", {}).get("hops") for record in records)
-    alone = "" if counted else ", the embedding alone,"
-    short = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
-    return (
-        f"Published on test; ours{alone} on {_splits(records)}, standard protocol, at {short} steps "
-        f"({duration(min(seconds))} to {duration(max(seconds))} a run{shared(records)}), {seeds}, "
-        f"{'; '.join(dict.fromkeys(map(machine, records)))}."
-    )
 
 
 def _pair(point: list[float]) -> tuple[float, float]:

@@ -1,0 +1,112 @@
+"""What has to be said beside figures, from the records that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from golde.report.results import EMBEDDING, Record, numbers_an_entity, values
+from golde.report.tables import figure, held_out, machine, shared
+from golde.words import duration, facts_in_a_row
+
+WITHOUT_OURS = "Ours was not run."
+
+
+def headline(records: Sequence[Record], published_mrr: float) -> str:
+    """How the figures of a configuration came about, those of its embedding beside the published ones."""
+    if not records:
+        return WITHOUT_OURS
+    return (
+        f"Ours are means over seeds, on test.{_loops(records)}{evidence(records)}"
+        f"{_behind(records, published_mrr)}"
+    )
+
+
+def small(records: Sequence[Record]) -> str:
+    """The same of one with few numbers an entity."""
+    if not records:
+        return WITHOUT_OURS
+    found = " or ".join(dict.fromkeys(map(_numbers, records)))
+    return f"Ours with {found}, means over seeds, on test.{evidence(records)}"
+
+
+def _loops(records: Sequence[Record]) -> str:
+    """Why the two protocols may agree."""
+    learned = any(record["settings"]["model"].get("loop_bias") for record in records)
+    return (
+        " Ours has learned for each relation how likely a fact is that leads from an entity to itself "
+        "(`model.loop_bias`), and ranks the query's own entity among the others accordingly."
+        if learned
+        else ""
+    )
+
+
+def evidence(records: Sequence[Record]) -> str:
+    """What counts beside the embedding."""
+    weighed = [record for record in records if EMBEDDING in record["figures"]]
+    if not weighed:
+        return ""
+    found = [record["training"]["evidence"] for record in weighed]
+    what = f"evidence of {facts_in_a_row(found[0]['hops'])} counts"
+    if not any(one["scale"] for one in found):
+        what = "counts whether a training fact joins an answer to the query already"
+    return (
+        f" In ours {what} beside the embedding; the last row is the embedding without it."
+        f"{held_out(weighed)}"
+    )
+
+
+def _behind(records: Sequence[Record], published_mrr: float) -> str:
+    """What evidence has to make up for."""
+    weighed = [record for record in records if EMBEDDING in record["figures"]]
+    if not weighed or (alone := fmean(values(weighed, "mrr", EMBEDDING))) >= published_mrr:
+        return ""
+    return (
+        f" The embedding alone does not reach the published MRR ({figure('mrr', alone)} against "
+        f"{figure('mrr', published_mrr)}): what is above that comes from evidence."
+    )
+
+
+def seeds(records: Sequence[Record]) -> str:
+    return f"{len(records)} seed{'s' * (len(records) != 1)}"
+
+
+def splits(records: Sequence[Record]) -> str:
+    words = {"valid": "validation", "test": "test"}
+    return " and ".join(dict.fromkeys(words[record["split"]] for record in records))
+
+
+def sizes(records: Sequence[Record]) -> str:
+    """With how many numbers an entity the figures of a study came about."""
+    if not records:
+        return ""
+    found = " or ".join(dict.fromkeys(map(_numbers, records)))
+    return (
+        f" Ours with {found}, the published ones at full size; settings are those of the configuration of "
+        "that size, chosen for its own space and tuned for no other."
+    )
+
+
+def _numbers(record: Record) -> str:
+    """How many numbers an entity has, in words, its biases apart."""
+    numbers = numbers_an_entity(record)
+    biases = record["parameters"]["entity"] - numbers
+    return f"{numbers} numbers{f' and {biases} biases' if biases else ''} an entity"
+
+
+def study(records: Sequence[Record]) -> str:
+    """How the figures of a study came about."""
+    if not records:
+        return ""
+    steps = sorted({r["training"]["steps"] for r in records})
+    drawn = sorted({r["seed"] for r in records})
+    by_seeds = f"seed{'s' * (len(drawn) > 1)} {', '.join(map(str, drawn))}"
+    seconds = [r["training"]["seconds"] for r in records]
+    counted = any(record["settings"].get("evidence", {}).get("hops") for record in records)
+    alone = "" if counted else ", the embedding alone,"
+    short = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
+    return (
+        f"Published on test; ours{alone} on {splits(records)}, standard protocol, at {short} steps "
+        f"({duration(min(seconds))} to {duration(max(seconds))} a run{shared(records)}), {by_seeds}, "
+        f"{'; '.join(dict.fromkeys(map(machine, records)))}."
+    )
