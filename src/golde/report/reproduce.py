@@ -233,9 +233,8 @@ def _refuse_other_evidence(folder: RunFolder) -> None:
     """Refuse a run whose evidence was replaced by hand."""
     configured = folder.config().evidence.model_dump()
     gathered = folder.gathered() or {"hops": 0}
-    there = gathered.get(
-        "settings", {"hops": gathered["hops"]}
-    )  # of before it was stored: hops alone
+    # Before settings were stored, hops alone were.
+    there = gathered.get("settings", {"hops": gathered["hops"]})
     if other := [key for key, value in there.items() if configured.get(key) != value]:
         told = ", ".join(
             f"{key} is {there[key]} there and {configured.get(key)} here" for key in other
