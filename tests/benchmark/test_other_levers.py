@@ -519,7 +519,8 @@ def test_levers_are_rendered_beside_the_configuration_the_best_first(tmp_path: P
     assert "a GPU, Python 3, torch 2, Triton 1, up to 4 trainings at a time, commit 0123456" in text
     assert "lorentzian on wn18rr with seed 0 failed: the loss became nan" in text
     assert (
-        "*weight averaging* ends with a moving average of the parameters; *lorentzian* is" in text
+        "*weight averaging* ends with a moving average of the parameters; *lorentzian* takes"
+        in text
     )
     assert "*published beta*" not in text  # not tried
 

@@ -18,8 +18,8 @@ LEVERS = {
     "published-beta": "makes of β a scale of the distance at curvature −1",
     "weight-averaging": "ends with a moving average of the parameters",
     "then-cross-entropy": "changes the loss for the last steps",
-    "ellipsoid-geodesic": "takes the first of the two other distances that the paper names",
-    "lorentzian": "takes the second one, also squared",
+    "ellipsoid-geodesic": "takes the other distance that the paper names for elliptic components",
+    "lorentzian": "takes the one that it names for hyperbolic components, also squared",
 }
 """What each does, by how its name begins."""
 
