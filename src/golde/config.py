@@ -255,12 +255,7 @@ class Config(_Section):
                 f"{source}: {key} = {first['input']!r} is not valid: {message}"
             ) from None
         refuse_foreign_settings(config.model, source)
-        _refuse_idle_settings(config.training, source)
-        if config.evidence.joined and not config.evidence.hops:
-            raise ConfigError(
-                f"{source}: evidence.joined = true does nothing where none is gathered; give evidence.hops, "
-                "such as 1"
-            )
+        _refuse_idle_settings(config, source)
         return config
 
     def with_values(self, **sections: dict[str, Any]) -> Config:
@@ -405,8 +400,9 @@ def _foreign(kind: str) -> tuple[str, ...]:
     return GEOMETRY if kind == "transe" else (*GEOMETRY, "norm")
 
 
-def _refuse_idle_settings(training: TrainingConfig, source: str) -> None:
+def _refuse_idle_settings(config: Config, source: str) -> None:
     """Someone who sets what then changes nothing should hear of it."""
+    training = config.training
     kind, weight = training.regulariser, training.regulariser_weight
     if kind not in (None, "none") and not weight:
         raise ConfigError(
@@ -427,6 +423,11 @@ def _refuse_idle_settings(training: TrainingConfig, source: str) -> None:
         raise ConfigError(
             f"{source}: training.label_smoothing = {training.label_smoothing} is for "
             "training.loss = cross-entropy alone"
+        )
+    if config.evidence.joined and not config.evidence.hops:
+        raise ConfigError(
+            f"{source}: evidence.joined = true does nothing where no evidence is gathered; give "
+            "evidence.hops, such as 2"
         )
 
 

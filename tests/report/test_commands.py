@@ -13,6 +13,7 @@ import torch
 from typer.testing import CliRunner
 
 from golde.cli.main import app
+from golde.cli.report import _last_error
 from golde.data.loading import load_graph
 from golde.inference.run import Run
 from golde.report.processes import Command, run_side_by_side
@@ -132,13 +133,27 @@ def test_a_training_that_others_have_under_way_is_told_from_its_log(
     graph = load_graph(job.graph)
     log = Path("runs/ring/small/seed-0.log")
     log.parent.mkdir(parents=True)
-    log.write_text("step 3 of 12\n")
+    log.write_text("error: of another time\nstep 3 of 12\n")
     place = Place(job, graph, results=Path("results"), runs=Path("runs"))
     with place.alone():
         found = call("reproduce", config_file, "--seeds", "0", "--device", "cpu", "--jobs", "2")
     assert found.exit_code == 2
     assert "another process is reproducing it; wait for it" in " ".join(found.stderr.split())
-    assert log.read_text().startswith("step 3 of 12\n")
+    assert "another time" not in found.stderr
+    assert log.read_text().startswith("error: of another time\nstep 3 of 12\n")
+
+
+def test_a_process_that_dies_without_a_word_is_not_told_by_an_error_of_before(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("error: of before\n")
+    begun = log.stat().st_size
+    assert _last_error(log, begun) == "no word"
+    log.write_text("error: of before\nTraceback\nMemoryError\n")
+    assert _last_error(log, begun) == "MemoryError"
+    log.write_text("error: of before\nerror: of now\nstep 4 of 12 of another process\n")
+    assert _last_error(log, begun) == "of now"
 
 
 def test_a_device_that_is_not_there_is_told_once_and_nothing_is_left(

@@ -190,13 +190,14 @@ def _side_by_side(
         log = place.run.with_name(place.run.name + ".log")
         commands[name] = Command([str(word) for word in [*words, *given, "--shared", jobs]], log)
     failed = []
+    begun = {name: _size(command.log) for name, command in commands.items()}
 
     def tell(name: str, code: int) -> None:
         if code == 0:
             _say_outcome(by_name[name])
         elif code not in STOPPED:
             failed.append(by_name[name].job)
-            complain(f"{name}: {_last_error(commands[name].log)}")
+            complain(f"{name}: {_last_error(commands[name].log, begun[name])}")
 
     with stopping() as should_stop:
         codes = run_side_by_side(commands, jobs, tell=tell, should_stop=should_stop)
@@ -206,9 +207,13 @@ def _side_by_side(
     return failed
 
 
-def _last_error(log: Path) -> str:
-    """What went wrong, by a log that another process may be writing to as well."""
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+def _size(log: Path) -> int:
+    return log.stat().st_size if log.is_file() else 0
+
+
+def _last_error(log: Path, begun: int) -> str:
+    """What went wrong, by what was added to a log since then; another process may be writing to it, too."""
+    lines = log.read_bytes()[begun:].decode("utf-8", errors="replace").split("\n")
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     return (errors or [line for line in lines if line] or ["no word"])[-1]
 
