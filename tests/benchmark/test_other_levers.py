@@ -487,8 +487,9 @@ def test_a_configuration_without_a_graph_is_an_error(study: Any, tmp_path: Path)
 
 
 def test_levers_are_rendered_beside_the_configuration_the_best_first(tmp_path: Path) -> None:
-    def one(lever: str, seed: int, mrr: float) -> dict[str, Any]:
+    def one(lever: str, seed: int, mrr: float, margin: float = 9.0) -> dict[str, Any]:
         return {
+            "settings": {"model": {"margin": margin}, "training": {"seed": seed}},
             "configuration": "wn18rr",
             "lever": lever,
             "seed": seed,
@@ -514,7 +515,7 @@ def test_levers_are_rendered_beside_the_configuration_the_best_first(tmp_path: P
         "| lorentzian | 1 | .4250 | -.0050 | .500 | 1,234 |",
         "| as configured | 2 | .4200 |  | .500 | 1,234 |",
     ]
-    assert "`configs/wn18rr.toml` with 3,000 steps and 500 negatives" in text
+    assert "`configs/wn18rr.toml` as of these commits, with 3,000 steps and 500 negatives" in text
     assert "mean over seeds 0, 1" in text
     assert "a GPU, Python 3, torch 2, Triton 1, up to 4 trainings at a time, commit 0123456" in text
     assert "lorentzian on wn18rr with seed 0 failed: the loss became nan" in text
@@ -523,6 +524,11 @@ def test_levers_are_rendered_beside_the_configuration_the_best_first(tmp_path: P
         in text
     )
     assert "*published beta*" not in text  # not tried
+
+    found["trainings"].append(one("component-dropout-0.1", 0, 0.45, margin=6.0))
+    assert "| component dropout 0.1 | 1 | .4500 |  | .500 |" in other_levers(
+        found
+    )  # beside nothing
 
 
 def test_every_lever_is_described(levers: Any) -> None:

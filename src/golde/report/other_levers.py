@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from golde.config import Config
 from golde.report.seeds import BySeed, difference, mean
 from golde.report.tables import Table, figure, machine, short_commit
 from golde.report.variations import UNCHANGED
@@ -27,19 +28,24 @@ SOURCE = "Written by `benchmarks/other_levers.py`."
 
 
 def other_levers(found: dict[str, Any]) -> str:
-    """A table a configuration, the best first."""
-    groups: dict[tuple[str, int, int], Trainings] = {}
+    """A table a configuration, the best first; another if its settings changed between trainings."""
+    groups: dict[tuple[str, str], Trainings] = {}
     failed = []
     for one in found["trainings"]:
         if "failed" in one:
             what = f"{one['lever']} on {one['configuration']} with seed {one['seed']}"
             failed.append(f"{what} failed: {one['failed']}")
         else:
-            key = one["configuration"], one["steps"], one["negatives"]
+            key = one["configuration"], _settings(one)
             groups.setdefault(key, {}).setdefault(one["lever"], {})[one["seed"]] = one
-    tables = [_table(*key, trainings) for key, trainings in groups.items()]
+    tables = [_table(configuration, trainings) for (configuration, _), trainings in groups.items()]
     what = _what({lever for trainings in groups.values() for lever in trainings})
     return "\n\n".join([what, *(table.markdown() for table in tables), *failed, SOURCE])
+
+
+def _settings(one: dict[str, Any]) -> str:
+    """What trainings have in common that are set beside each other."""
+    return Config.from_dict(one["settings"]).with_values(training={"seed": 0}).to_toml()
 
 
 def _what(tried: set[str]) -> str:
@@ -55,7 +61,7 @@ def _what(tried: set[str]) -> str:
     )
 
 
-def _table(configuration: str, steps: int, negatives: int, trainings: Trainings) -> Table:
+def _table(configuration: str, trainings: Trainings) -> Table:
     head = ["lever", "seeds", "MRR", "difference", "H@10", "MR"]
     best_first = sorted(trainings, key=lambda lever: -mean(trainings[lever]))
     rows = [_row(lever, trainings[lever], trainings.get(UNCHANGED, {})) for lever in best_first]
@@ -69,9 +75,10 @@ def _table(configuration: str, steps: int, negatives: int, trainings: Trainings)
         configuration,
         head,
         rows,
-        f"`configs/{configuration}.toml` with {steps:,} steps and {negatives:,} negatives, last parameters. "
-        f"Validation, standard protocol, mean over seeds {seeds}; differences are at the same seeds. "
-        f"{machines}{shared}, commit {short_commit(commits)}.",
+        f"`configs/{configuration}.toml` as of these commits, with {every[0]['steps']:,} steps and "
+        f"{every[0]['negatives']:,} negatives, last parameters. Validation, standard protocol, mean over "
+        f"seeds {seeds}; differences are at the same seeds. {machines}{shared}, commit "
+        f"{short_commit(commits)}.",
     )
 
 
