@@ -486,31 +486,35 @@ def test_a_configuration_without_a_graph_is_an_error(study: Any, tmp_path: Path)
 # How it is written.
 
 
-def test_levers_are_rendered_beside_the_configuration_the_best_first(tmp_path: Path) -> None:
-    def one(lever: str, seed: int, mrr: float, margin: float = 9.0) -> dict[str, Any]:
-        return {
-            "settings": {"model": {"margin": margin}, "training": {"seed": seed}},
-            "configuration": "wn18rr",
-            "lever": lever,
-            "seed": seed,
-            "steps": 3000,
-            "negatives": 500,
-            "trainings_at_a_time": 4,
-            "validation": {"mrr": mrr, "hits@10": 0.5, "mr": 1234.0},
-            "machine": {"gpu": "a GPU"},
-            "versions": {"python": "3", "torch": "2", "triton": "1"},
-            "commit": "0123456789abcdef",
-        }
+def written(lever: str, seed: int, mrr: float, margin: float = 9.0) -> dict[str, Any]:
+    return {
+        "configuration": "wn18rr",
+        "lever": lever,
+        "seed": seed,
+        "steps": 3000,
+        "negatives": 500,
+        "trainings_at_a_time": 4,
+        "validation": {"mrr": mrr, "hits@10": 0.5, "mr": 1234.0},
+        "settings": {"model": {"margin": margin}, "training": {"seed": seed}},
+        "machine": {"gpu": "a GPU"},
+        "versions": {"python": "3", "torch": "2", "triton": "1"},
+        "commit": "0123456789abcdef",
+    }
 
-    runs = [one("as-configured", 0, 0.41), one("as-configured", 1, 0.43)]
-    runs += [one("lorentzian", 1, 0.425), one("weight-averaging-0.99", 0, 0.44)]
-    runs.append(one("lorentzian", 0, 0.0) | {"failed": "the loss became nan"})
+
+def rows_of(text: str) -> list[str]:
+    return [line for line in text.split("\n") if line.startswith("| ")]
+
+
+def test_levers_are_rendered_beside_the_configuration_the_best_first(tmp_path: Path) -> None:
+    runs = [written("as-configured", 0, 0.41), written("as-configured", 1, 0.43)]
+    runs += [written("lorentzian", 1, 0.425), written("weight-averaging-0.99", 0, 0.44)]
+    runs.append(written("lorentzian", 0, 0.0) | {"failed": "the loss became nan"})
     found = {"trainings": runs}
     (tmp_path / "other_levers.json").write_text(json.dumps(found), "utf-8")
     text = other_levers(found)
     assert section(tmp_path, "other_levers").endswith(text)
-    rows = [line for line in text.split("\n") if line.startswith("| ")][2:]
-    assert rows == [
+    assert rows_of(text)[2:] == [
         "| weight averaging 0.99 | 1 | .4400 | +.0300 | .500 | 1,234 |",
         "| lorentzian | 1 | .4250 | -.0050 | .500 | 1,234 |",
         "| as configured | 2 | .4200 |  | .500 | 1,234 |",
@@ -525,10 +529,16 @@ def test_levers_are_rendered_beside_the_configuration_the_best_first(tmp_path: P
     )
     assert "*published beta*" not in text  # not tried
 
-    found["trainings"].append(one("component-dropout-0.1", 0, 0.45, margin=6.0))
-    assert "| component dropout 0.1 | 1 | .4500 |  | .500 |" in other_levers(
-        found
-    )  # beside nothing
+
+def test_levers_of_other_settings_have_a_table_of_their_own() -> None:
+    before = [written("as-configured", 0, 0.41), written("lorentzian", 0, 0.42)]
+    since = [written("as-configured", 1, 0.43, margin=6.0), written("lorentzian", 1, 0.45)]
+    first, second = other_levers({"trainings": before + since}).split("### wn18rr")[1:]
+    assert rows_of(first)[2:] == [
+        "| lorentzian | 2 | .4350 | +.0100 | .500 | 1,234 |",
+        "| as configured | 1 | .4100 |  | .500 | 1,234 |",
+    ]
+    assert rows_of(second)[2:] == ["| as configured | 1 | .4300 |  | .500 | 1,234 |"]
 
 
 def test_every_lever_is_described(levers: Any) -> None:

@@ -112,8 +112,8 @@ def _earlier(records: Iterable[Record]) -> str:
         return ""
     return (
         " Each training was ranked on test once under each protocol. Configurations were revised on "
-        f"validation and trained anew: results that these took the place of are {', '.join(found)} a seed, "
-        "kept in the result files under `replaced`."
+        "validation, or timed again as they were, and trained anew: results that these took the place of are "
+        f"{', '.join(found)} a seed, kept in the result files under `replaced`."
     )
 
 

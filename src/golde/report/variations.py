@@ -19,9 +19,8 @@ STUDIES = {
     "levers": (
         "What moves accuracy",
         "One setting of the configuration is changed at a time, for fewer steps and mostly with fewer "
-        "negatives: what helps so need not at the length of the configuration, and with its negatives. "
-        "Without the query's own entity as a negative there is no bias of loops either, which is learned "
-        "from it.",
+        "negatives: what helps here need not help at full length with all negatives. Without the query's own "
+        "entity as a negative there is no bias of loops either, which is learned from it.",
     ),
     "baselines": (
         "Other models in the same trainer",
