@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 
-from golde.config import ModelConfig
+from golde.config import Config, ModelConfig
 from golde.errors import ConfigError, RunError
 from golde.geometry import Signature
 from golde.models import build
@@ -59,6 +59,7 @@ _KINDS = {
 """What every result file has, a dot before what is inside; its study may be null."""
 
 _KINDS_IF_THERE = {
+    "settings.training": dict,
     "settings.model.signature": str,
     "settings.model.numbers": int,
     "settings.evidence": dict,
@@ -189,7 +190,36 @@ def read_records(results: Path, kind: str) -> list[Record]:
     paths = sorted(
         (results / kind).glob("*/*/seed-*.json"), key=lambda path: (path.parent, _seed(path))
     )
-    return [record for path in paths if is_complete(record := read_record(path))]
+    found = {path: record for path in paths if is_complete(record := read_record(path))}
+    first: dict[Path, Path] = {}
+    for path, record in found.items():
+        beside = first.setdefault(path.parent, path)
+        _check_alike(path, record, beside, found[beside])
+    return list(found.values())
+
+
+def _check_alike(path: Path, record: Record, beside: Path, other: Record) -> None:
+    """Refuse a seed on other facts or with other settings than another: no mean is of both."""
+    what = "other facts" if record["digest"] != other["digest"] else _other_settings(record, other)
+    if what:
+        raise RunError(
+            f"{path}: was made differently than {beside.name} beside it ({what}), so there is no mean of "
+            "both; reproduce the older one with --again, or move one of them to another folder of results"
+        )
+
+
+def _other_settings(record: Record, other: Record) -> str:
+    """How settings differ but for the seed, in words."""
+    try:
+        here, there = (Config.from_dict(one["settings"]) for one in (record, other))
+    except ConfigError:  # a setting that is no more
+        return "" if _seedless(record) == _seedless(other) else "other settings"
+    return there.with_values(training={"seed": here.training.seed}).difference(here)
+
+
+def _seedless(record: Record) -> dict[str, Any]:
+    settings: dict[str, Any] = record["settings"]
+    return settings | {"training": settings.get("training", {}) | {"seed": None}}
 
 
 def _seed(path: Path) -> int:
