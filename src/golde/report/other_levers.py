@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from golde.config import Config
-from golde.report.seeds import BySeed, difference, mean
+from golde.report.seeds import BySeed, apart, difference, mean
 from golde.report.tables import Table, figure, machine, short_commit
 from golde.report.variations import UNCHANGED
 
@@ -57,7 +57,9 @@ def _what(tried: set[str]) -> str:
     ]
     return (
         f"One thing is changed at a time that is no setting of the package: {'; '.join(known)}. A figure is "
-        "the share dropped, the weight of the term, the decay with each step, or the share of steps."
+        "the share dropped, the weight of the term, the decay with each step, or the share of steps. "
+        "Trainings are a fraction of full length, with few negatives: what hardly helps here need not help "
+        "there, and none of these is part of the package."
     )
 
 
@@ -66,6 +68,9 @@ def _table(configuration: str, trainings: Trainings) -> Table:
     best_first = sorted(trainings, key=lambda lever: -mean(trainings[lever]))
     rows = [_row(lever, trainings[lever], trainings.get(UNCHANGED, {})) for lever in best_first]
     every = [one for by_seed in trainings.values() for one in by_seed.values()]
+    rows_apart = [
+        [one["validation"]["mrr"] for one in by_seed.values()] for by_seed in trainings.values()
+    ]
     machines = "; ".join(dict.fromkeys(map(machine, every)))
     commits = ", ".join(dict.fromkeys(one["commit"] for one in every))
     seeds = ", ".join(map(str, sorted({one["seed"] for one in every})))
@@ -77,7 +82,7 @@ def _table(configuration: str, trainings: Trainings) -> Table:
         rows,
         f"`configs/{configuration}.toml` as of these commits, with {every[0]['steps']:,} steps and "
         f"{every[0]['negatives']:,} negatives, last parameters. Validation, standard protocol, mean over "
-        f"seeds {seeds}; differences are at the same seeds. {machines}{shared}, commit "
+        f"seeds {seeds}{apart(rows_apart)}; differences are at the same seeds. {machines}{shared}, commit "
         f"{short_commit(commits)}.",
     )
 

@@ -127,11 +127,11 @@ def advise_geometry(found: dict[str, Any]) -> str:
     return (
         f"{table(head, rows)}\n\n*Chosen* is the paper's signature, or where there is none the default, "
         "*advised* what `golde advise` proposes for as many numbers, the others have all their components of "
-        "one geometry. Settings are those of `configs/` as of this commit, elliptic weights the paper's; so "
-        "many steps and no more, last parameters; filtered MRR of the whole validation split, both sides, "
-        "realistic rank on ties. Means over seeds with their range, and the mean difference to the "
-        f"chosen signature at the same seed. {''.join(failed)}{' and '.join(machines)}; written by "
-        "`benchmarks/advise_geometry.py`."
+        "one geometry. Settings are those of `configs/` as of this commit, the weight of elliptic components "
+        "in the sum the paper's; so many steps and no more, last parameters; filtered MRR of the whole "
+        "validation split, both sides, realistic rank on ties. Means over seeds with their range, and the "
+        f"mean difference to the chosen signature at the same seed. {''.join(failed)}"
+        f"{' and '.join(machines)}; written by `benchmarks/advise_geometry.py`."
     )
 
 

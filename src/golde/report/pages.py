@@ -9,6 +9,7 @@ from pathlib import Path
 
 from golde.errors import GoldeError
 from golde.report.benchmarks import IN_README, SECTIONS, section
+from golde.report.earlier import earlier_section
 from golde.report.large_tables import write_large_tables_plot
 from golde.report.paper import PaperTables
 from golde.report.plots import write_plots
@@ -56,18 +57,26 @@ def rendered(root: Path, results: Path) -> dict[Path, str]:
         raise GoldeError(
             f"{root}: has no README.md and docs/ to write into; --results must name the folder of a checkout"
         )
-    reproduced = reproduced_section(results)
+    evidence = PaperTables(results, root / "configs")
+    reproduced = reproduced_section(results, evidence.behind())
     benchmarks = {name: section(results, name) for name in SECTIONS}
     short = [reproduced, *(benchmarks[name] for name in IN_README)]
     content = "\n\n".join(part.replace("## ", "### ", 1) for part in short if part)
     content = content.replace("](evidence.md)", "](docs/evidence.md)")
     whole = "\n\n".join(
-        part for part in (reproduced, *variation_sections(results), *benchmarks.values()) if part
+        part
+        for part in (
+            reproduced,
+            earlier_section(results),
+            *variation_sections(results),
+            *benchmarks.values(),
+        )
+        if part
     )
     return {
         readme: between(readme.read_text(encoding="utf-8"), content, readme),
         root / "docs" / "results.md": f"{RESULTS}{whole}\n",
-        root / "docs" / "paper.md": PAPER + _paper(PaperTables(results, root / "configs")) + "\n",
+        root / "docs" / "paper.md": PAPER + _paper(evidence) + "\n",
     }
 
 

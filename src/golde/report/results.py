@@ -14,7 +14,7 @@ training       seconds and what they count, steps, step of the parameters kept, 
 figures        standard, self_filter: protocol, its card in words, metrics of both sides and each alone;
                where evidence counts, embedding: the standard ones of the embedding without it
 relations      figures of each relation, under the standard protocol
-evaluations    every ranking of the split, in order: when, split, protocol; written before it begins
+evaluations    every ranking of the split, in order: when, split, protocol, commit; written before it begins
 replaced       files that this one took the place of (--again), their evaluations included
 machine, versions, commit
 """
@@ -83,30 +83,36 @@ def read_record(path: Path) -> Record:
             f"{path}: written in result format {record.get('format')!r}, this version reads {FORMAT}; "
             "use the version of GoldE that wrote it"
         )
-    _check_kinds(path, record)
-    _check_numbers(path, record)
+    _check_kinds(str(path), record)
+    _check_numbers(str(path), record)
     _check_size(path, record)
     _check_place(path, record)
+    for place, old in enumerate(record["replaced"]):
+        where = f"{path}: 'replaced'[{place}]"
+        if not isinstance(old, dict):
+            raise RunError(f"{where}: is no object; {_FIX}")
+        _check_kinds(where, {"replaced": [], **old})
+        _check_numbers(where, old)
     return record
 
 
-def _check_kinds(path: Path, record: Record) -> None:
+def _check_kinds(where: str, record: Record) -> None:
     for key, kind in (_KINDS | _KINDS_IF_THERE).items():
         found = _at(record, *key.split("."))
         if type(found) is not kind and not (found is _MISSING and key in _KINDS_IF_THERE):
-            raise RunError(f"{path}: {key!r} is missing or no {kind.__name__}; {_FIX}")
+            raise RunError(f"{where}: {key!r} is missing or no {kind.__name__}; {_FIX}")
     if not isinstance(_at(record, "study"), str | None):
-        raise RunError(f"{path}: 'study' is missing, or neither a str nor null; {_FIX}")
+        raise RunError(f"{where}: 'study' is missing, or neither a str nor null; {_FIX}")
 
 
-def _check_numbers(path: Path, record: Record) -> None:
+def _check_numbers(where: str, record: Record) -> None:
     for key in _numbers(record):
         found, name = _at(record, *key), ".".join(key)
         if type(found) not in (int, float):
-            raise RunError(f"{path}: {name!r} is missing or no number; {_FIX}")
+            raise RunError(f"{where}: {name!r} is missing or no number; {_FIX}")
         least, most, rule = _range(key[-1])
         if not least <= found <= most:  # NaN is not, either
-            raise RunError(f"{path}: {name!r} is {found} and must be {rule}; {_FIX}")
+            raise RunError(f"{where}: {name!r} is {found} and must be {rule}; {_FIX}")
 
 
 def _range(name: str) -> tuple[float, float, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -12,6 +13,12 @@ BySeed = dict[int, dict[str, Any]]
 def mean(trainings: BySeed, name: str = "mrr") -> float:
     """Of a figure of validation."""
     return fmean(one["validation"][name] for one in trainings.values())
+
+
+def apart(rows: Iterable[Sequence[float]]) -> str:
+    """How far seeds of one row of a table are apart at the most, in words; empty where each has one."""
+    several = [max(row) - min(row) for row in rows if len(row) > 1]
+    return f", in a row up to {max(several):.4f} apart".replace("0.", ".") if several else ""
 
 
 def with_range(trainings: BySeed) -> str:

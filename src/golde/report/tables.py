@@ -46,17 +46,24 @@ def short_commit(commit: str) -> str:
     )
 
 
+REPRODUCED = ["configuration", "seeds", "MRR", "H@10", "MR", "self-f.", "alone", "time", "commit"]
+
+
 def reproduced(results: Path) -> list[Table]:
     """Every configuration that was reproduced, one table a graph."""
     found = by_configuration(read_records(results, "runs"))
-    head = ["configuration", "seeds", "MRR", "H@10", "MR", "self-f.", "alone", "time", "commit"]
     return [
-        Table(graph, head, [_row(name, records) for name, records in configurations.items()])
+        Table(
+            graph,
+            REPRODUCED,
+            [reproduced_row(name, records) for name, records in configurations.items()],
+        )
         for graph, configurations in found.items()
     ]
 
 
-def _row(name: str, records: list[Record]) -> list[str]:
+def reproduced_row(name: str, records: list[Record]) -> list[str]:
+    """The means over the seeds of a configuration, under ``REPRODUCED``."""
     found = summary(records)
     standard, spread = found["standard"], found["spread"]
     return [
@@ -85,8 +92,8 @@ READING = (
 )
 
 
-def reproduced_section(results: Path) -> str:
-    """The same as a section of a page; empty where nothing was reproduced."""
+def reproduced_section(results: Path, beside: str = "") -> str:
+    """The same as a section of a page, with what else has to be said; empty where nothing was reproduced."""
     tables = reproduced(results)
     if not tables:
         return ""
@@ -95,7 +102,7 @@ def reproduced_section(results: Path) -> str:
     records = read_records(results, "runs")
     machines = dict.fromkeys(map(machine, records))
     return (
-        f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING}{_earlier(records)}"
+        f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING}{beside}{_earlier(records)}"
         f"{held_out(records)} "
         f"{'; '.join(machines)}{shared(records)}. "
         "Each row is written by `golde reproduce configs/CONFIGURATION.toml`."
@@ -111,9 +118,10 @@ def _earlier(records: Iterable[Record]) -> str:
     if not found:
         return ""
     return (
-        " Each training was ranked on test once under each protocol. Configurations were revised on "
-        "validation, or timed again as they were, and trained anew: results that these took the place of are "
-        f"{', '.join(found)} a seed, kept in the result files under `replaced`."
+        " Each training was ranked on test once under each protocol, and where evidence counts once more "
+        "without it. Configurations were revised on validation, or timed again as they were, and trained "
+        f"anew: results that these took the place of are {', '.join(found)} a seed, kept in the result files "
+        "under `replaced`."
     )
 
 
@@ -165,7 +173,9 @@ def shared(records: Iterable[Record]) -> str:
     many = max(one["training"]["trainings_at_a_time"] for one in crowded)
     names = list(dict.fromkeys(one["config"] for one in crowded))
     some = f" of {' and '.join(names)}" if len(crowded) < len(every) and len(names) < 4 else ""
-    return f", up to {many} trainings{some} at a time by one command"
+    return (
+        f", up to {many} trainings{some} at a time by one command, beside which others may have run"
+    )
 
 
 def mean_or_not_run(values: Sequence[float], name: str) -> str:

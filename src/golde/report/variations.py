@@ -8,6 +8,7 @@ from statistics import fmean
 from golde.config import Config
 from golde.errors import RetiredSettingError
 from golde.report.results import EMBEDDING, STANDARD, Record, read_records, values, variants
+from golde.report.seeds import apart
 from golde.report.tables import Table, figure, machine, short_commit
 
 UNCHANGED = "as-configured"
@@ -20,13 +21,17 @@ STUDIES = {
         "What moves accuracy",
         "One setting of the configuration is changed at a time, for fewer steps and mostly with fewer "
         "negatives: what helps here need not help at full length with all negatives. Without the query's own "
-        "entity as a negative there is no bias of loops either, which is learned from it.",
+        "entity as a negative there is no bias of loops either, which is learned from it. Elliptic weights "
+        "are live: *elliptic for Euclidean* has them, and *Euclidean for elliptic* is what the published "
+        "code trains, whose weights never move.",
     ),
     "baselines": (
         "Other models in the same trainer",
         "Models of about as many numbers an entity, with the batches, learning rate and ranking of the "
-        "configuration, all of them for fewer steps and with fewer negatives. None but the configuration was "
-        "tuned, so this compares models under one budget, not each at its best.",
+        "configuration, all of them for fewer steps and with fewer negatives; DistMult and ComplEx learn by "
+        "cross-entropy with a penalty on cubes, as is usual for them, the others by the configuration's "
+        "loss. None but the configuration was tuned, so this compares models under one budget, not each at "
+        "its best.",
     ),
 }
 
@@ -104,6 +109,7 @@ def _row(name: str, records: list[Record], base: float | None) -> list[str]:
 
 def _note(found: dict[str, list[Record]]) -> str:
     records = [record for one in found.values() for record in one]
+    rows = (values(one, "mrr") for one in found.values())
     steps = ", ".join(f"{n:,}" for n in sorted({record["training"]["steps"] for record in records}))
     commits = ", ".join(dict.fromkeys(record["commit"] for record in records))
     machines = "; ".join(dict.fromkeys(map(machine, records)))
@@ -113,8 +119,8 @@ def _note(found: dict[str, list[Record]]) -> str:
         else ""
     )
     return (
-        f"Validation, standard protocol, {steps} steps, mean over seeds. {machines}, commit "
-        f"{short_commit(commits)}.{retired}"
+        f"Validation, standard protocol, {steps} steps, mean over seeds{apart(rows)}. {machines}, "
+        f"commit {short_commit(commits)}.{retired}"
     )
 
 

@@ -38,6 +38,7 @@ def yago_part(found: dict[str, Any]) -> str:
         f"{machine(one)}, commit {short_commit(one['commit'])}" for one in every
     )
     evidence = [_evidence(one) for one in done if "evidence" in one]
+    evidence = evidence or ["Evidence, which the configurations ask for, was not gathered. "]
     seeds = ", ".join(map(str, sorted({one["seed"] for one in every})))
     return (
         f"{table(HEAD, [_row(one) for one in done])}\n\n**Not YAGO3-10**, but a part of its training facts "
