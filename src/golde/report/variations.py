@@ -25,6 +25,11 @@ STUDIES = {
         "are live: *elliptic for Euclidean* has them, and *Euclidean for elliptic* is what the published "
         "code trains, whose weights never move.",
     ),
+    "full-length": (
+        "What moves accuracy at full length",
+        "Settings that help in short runs and are no part of the configuration, for as many steps and with "
+        "as many negatives as it has, or more, and with its evidence.",
+    ),
     "baselines": (
         "Other models in the same trainer",
         "Models of about as many numbers an entity, with the batches, learning rate and ranking of the "
