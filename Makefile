@@ -22,6 +22,7 @@ $(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
 
 demo: $(VENV)/.installed   ## install, then train, evaluate and question the shipped graph
 	$(BIN)/golde demo
+	@echo 'golde is in $(BIN); to call it by its name: . $(BIN)/activate'
 
 test: lint types unit      ## install, then lint, type-check and test (at most 10 minutes on 2 cores)
 

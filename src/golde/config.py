@@ -312,8 +312,13 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except RecursionError:
         raise ConfigError(f"{path}: cannot read the configuration: nested too deeply") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: cannot read the configuration: {error}") from None
+    except OSError as error:
+        why = f"{error.strerror or error}; check the path and its rights"
+    except UnicodeDecodeError as error:
+        why = f"byte {error.start + 1} is not UTF-8; save it as UTF-8 text"
+    except tomllib.TOMLDecodeError as error:
+        why = f"{error}; it must be TOML, such as steps = 2000 under [training]"
+    raise ConfigError(f"{path}: cannot read the configuration: {why}")
 
 
 def _sections() -> dict[str, type[_Section]]:

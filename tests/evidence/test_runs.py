@@ -11,6 +11,7 @@ import torch
 from typer.testing import CliRunner
 
 import golde
+from golde.cli.evidence import evidence_points
 from golde.cli.main import app
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError, RunError
@@ -166,6 +167,11 @@ def test_the_command_tells_what_it_found(run: golde.Run, monkeypatch: pytest.Mon
     assert found["asked"] > few["asked"]
     assert found["hops"] == 2
     assert len(found["heaviest"]) == 10
+    gained = ("", "nothing is gained by it, so that no score changes")
+    none = found | {"scale": 0.0, "lift": 0.0, "joined": 0.0, "unmentioned": 0.0}
+    assert evidence_points(none)[-1] == gained
+    for number in ("scale", "lift", "joined", "unmentioned"):
+        assert gained not in evidence_points(none | {number: -1.0})
 
 
 def test_a_run_that_is_not_there_is_named(tmp_path: Path) -> None:

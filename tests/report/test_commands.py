@@ -74,6 +74,21 @@ def test_a_study_goes_on_where_one_variant_fails(
     assert "s/good, seed 0: valid MRR 0." in done.stdout
     assert Path("results/studies/s/good/seed-0.json").is_file()
     assert call("report", "--json").stdout == "{}\n"
+    shown = call("report")
+    assert shown.stdout == "studies: s\nshown by: golde report --study s\n"
+    assert "nothing was reproduced" not in shown.stderr
+    assert "\ngood         1" in call("report", "--study", "s").stdout
+
+
+def test_what_is_trained_already_is_only_ranked(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(config_file.parent)
+    words = ["reproduce", config_file, "--seeds", "0", "--device", "cpu"]
+    assert "seed 0: training in runs/ring/small/seed-0" in call(*words).stderr
+    elsewhere = call(*words, "--results", "other")
+    assert elsewhere.exit_code == 0, elsewhere.output
+    assert "seed 0: ranking runs/ring/small/seed-0" in elsewhere.stderr
 
 
 def test_mistakes_have_exit_code_2(config_file: Path, tmp_path: Path) -> None:
@@ -81,10 +96,25 @@ def test_mistakes_have_exit_code_2(config_file: Path, tmp_path: Path) -> None:
     nowhere.write_text('graph = "no-such"\n')
     for words, message in (
         (["reproduce", tmp_path / "none.toml"], "cannot read the configuration"),
-        (["reproduce", nowhere], "nowhere.toml: graph = 'no-such': 'no-such' is no file"),
+        (
+            ["reproduce", nowhere],
+            f"nowhere.toml: graph = 'no-such', looked for in {Path.cwd()}: 'no-such' is no file",
+        ),
+        (
+            ["reproduce", config_file, "--runs", nowhere],
+            f"--runs {nowhere}: {nowhere} is no folder",
+        ),
+        (
+            ["reproduce", config_file, "--results", nowhere / "a"],
+            f"a: {nowhere} is no folder; name",
+        ),
         (["reproduce", config_file, "--seeds", "a"], "--seeds 'a': give whole numbers"),
         (["reproduce", config_file, "--seeds", "-1"], "--seeds '-1': give whole numbers from 0"),
         (["report", "--results", tmp_path / "none"], "no such folder"),
+        (["report", "--results", nowhere], "nowhere.toml: is no folder"),
+        (["report", "--json", "--paper"], "give one of them"),
+        (["report", "--paper", "--study", "x"], "give one of them"),
+        (["report", "--results", tmp_path, "--study", "x"], "no results of it; it has none"),
     ):
         found = call(*words)
         assert found.exit_code == 2, found.output
@@ -98,7 +128,9 @@ def test_trainings_side_by_side(config_file: Path, monkeypatch: pytest.MonkeyPat
     for seed in (0, 1):
         record = json.loads(Path(f"results/runs/ring/small/seed-{seed}.json").read_text())
         assert record["training"]["trainings_at_a_time"] == 2
-        assert f"seed {seed}: training in" in Path(f"runs/ring/small/seed-{seed}.log").read_text()
+        log = Path(f"runs/ring/small/seed-{seed}.log")
+        assert f"seed {seed}: begun, log in {log}" in " ".join(done.stderr.split())
+        assert f"seed {seed}: training in" in log.read_text()
 
 
 @pytest.mark.parametrize("words", [[], ["--again"]])

@@ -25,7 +25,7 @@ from golde.report.scaling_plot import write_scaling_plot
 from golde.report.seeds import apart
 from golde.report.step_plots import write_step_plots
 from golde.report.tables import NOT_RUN, Table, held_out, reproduced, reproduced_section, shared
-from golde.report.variations import variation_sections
+from golde.report.variations import study_names, study_tables, variation_sections
 
 ROOT = Path(__file__).parents[2]
 
@@ -143,9 +143,9 @@ def test_changes_are_set_beside_the_configuration_best_first(results: Path) -> N
 
 
 def test_it_is_said_how_often_test_was_ranked_before(results: Path) -> None:
-    assert "took the place of" not in reproduced_section(results)
+    assert "reached before" not in reproduced_section(results)
     keep(results, record("wn18rr", "wn18rr", 0, MRR[0], replaced=[before(0.4), before(0.5)]))
-    assert "took the place of are wn18rr 2 a seed" in reproduced_section(results)
+    assert "anew (wn18rr 2 times): [what they reached before](" in reproduced_section(results)
 
 
 def before(mrr: float, **changes: Any) -> dict[str, Any]:
@@ -263,6 +263,22 @@ def test_evidence_is_set_beside_the_same_embeddings_alone(results: Path) -> None
     ]
 
 
+def test_the_variants_of_a_study_of_ones_own_are_shown(results: Path) -> None:
+    for name, mrr in (("short", 0.4), ("long", 0.5)):
+        keep(results, record("mine", f"mine-{name}", 0, mrr, study="own", split="test"))
+        keep(results, record("mine", f"mine-{name}", 1, mrr, study="own", split="test"))
+    assert study_names(results) == ["figure3", "figure4", "own", "table3"]
+    (table,) = study_tables(results, "own")
+    assert (table.title, [row[:4] for row in table.rows]) == (
+        "mine",
+        [["long", "2", ".5000", ""], ["short", "2", ".4000", ""]],
+    )
+    assert table.note.startswith("Test, standard protocol, 500 steps, mean over seeds, in a row up")
+    keep(results, record("mine", "mine-as-configured", 0, 0.45, study="own", split="test"))
+    (table,) = study_tables(results, "own")
+    assert [row[3] for row in table.rows] == ["+.0500", "", "-.0500"]
+
+
 def test_it_is_said_where_figures_know_how_facts_were_held_out() -> None:
     def weighed(graph: str, **numbers: float) -> dict[str, Any]:
         one = record(graph, graph, 0, 0.5)
@@ -280,6 +296,9 @@ def test_it_is_said_where_figures_know_how_facts_were_held_out() -> None:
 
 def test_damaged_results_are_named(results: Path) -> None:
     path = results / "runs" / "wn18rr" / "wn18rr" / "seed-0.json"
+    path.write_text("{}")
+    with pytest.raises(RunError, match=r"seed-0\.json: is no result file: .*; restore it"):
+        read_records(results, "runs")
     path.write_text('{"format": 9}')
     with pytest.raises(RunError, match=r"seed-0\.json: written in result format 9"):
         read_records(results, "runs")

@@ -248,7 +248,7 @@ def test_a_place_that_cannot_be_is_refused_before_any_step(
     def never(done: int, total: int) -> None:
         raise AssertionError("a local step was made")
 
-    with pytest.raises(RunError, match=r"cannot be made a run folder: .*; choose another --out"):
+    with pytest.raises(RunError, match=r"cannot be made a run folder: .*; choose another place"):
         extend(tiny.folder.path, NEWS, tmp_path / out, progress=never)
     assert (tmp_path / "file").read_text() == "mine"
 

@@ -79,6 +79,7 @@ def evidence_points(found: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     judged = found["validation"]
     joined = f"; {found['joined']:+.3g} where a fact joins the two" if found["joined"] else ""
     unmentioned = found["unmentioned"]
+    counts = found["scale"] or found["lift"] or found["joined"] or unmentioned
     return [
         ("evidence", f"of {facts_in_a_row(found['hops'])}"),
         ("", f"{found['bodies']:,} kinds of walks weighed on {found['asked']:,} questions"),
@@ -89,4 +90,5 @@ def evidence_points(found: Mapping[str, Any] | None) -> list[tuple[str, str]]:
             else []
         ),
         ("", f"MRR {judged['before']:.3f} → {judged['after']:.3f} on {judged['facts']:,} of valid"),
+        *([] if counts else [("", "nothing is gained by it, so that no score changes")]),
     ]

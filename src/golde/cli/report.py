@@ -83,6 +83,8 @@ def reproduce(
     from golde.training.loop import pick_device
 
     pick_device(device.value)  # that it is not there is told once
+    _refuse_no_folder("--results", results)
+    _refuse_no_folder("--runs", runs)
     found = read_jobs(file, seeds=_seeds(seeds), only=only or [])
     graphs: dict[str, KnowledgeGraph] = {}
     places = []
@@ -91,7 +93,9 @@ def reproduce(
             try:
                 graphs[job.graph] = read_graph(job.graph, data_dir)
             except GoldeError as error:
-                raise GoldeError(f"{file}: graph = {job.graph!r}: {error}") from None
+                lost = not Path(job.graph).is_absolute() and not Path(job.graph).exists()
+                where = f", looked for in {Path.cwd()}" if lost else ""
+                raise GoldeError(f"{file}: graph = {job.graph!r}{where}: {error}") from None
         places.append(Place(job, graphs[job.graph], results=results, runs=runs, again=again))
     for place in places:
         if place.is_complete:
@@ -107,6 +111,13 @@ def reproduce(
         raise GoldeError(f"{len(failed)} of {len(places)} failed: {'; '.join(map(str, failed))}")
 
 
+def _refuse_no_folder(option: str, folder: Path) -> None:
+    """What can hold nothing is told before anything is trained."""
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise GoldeError(f"{option} {folder}: {there} is no folder; name another")
+
+
 def _seeds(text: str | None) -> list[int] | None:
     if text is None:
         return None
@@ -119,9 +130,9 @@ def _seeds(text: str | None) -> list[int] | None:
     return seeds
 
 
-def _goes_on(again: bool) -> str:
+def _goes_on(again: bool, places: list[Place]) -> str:
     """What to do after a stop."""
-    if again:
+    if again and len(places) > 1:
         return (
             "the same command goes on, and also makes anew what it had finished: name the rest with --seeds "
             "or --only"
@@ -136,7 +147,7 @@ def _one_by_one(places: list[Place], device: str, shared: int, again: bool) -> l
 
     failed = []
     for place in places:
-        note(f"{place.job}: training in {place.run}")
+        note(f"{place.job}: {'ranking' if place.is_trained else 'training in'} {place.run}")
         try:
             with watching() as watch, stopping() as should_stop:
                 run(
@@ -149,7 +160,7 @@ def _one_by_one(places: list[Place], device: str, shared: int, again: bool) -> l
                 )
                 stopped = should_stop()
         except StoppedError as error:
-            note(f"{error}; {_goes_on(again)}")
+            note(f"{error}; {_goes_on(again, places)}")
             raise typer.Exit(130) from None
         except GoldeError as error:
             if len(places) == 1:
@@ -159,7 +170,7 @@ def _one_by_one(places: list[Place], device: str, shared: int, again: bool) -> l
             continue
         _say_outcome(place)
         if stopped and place is not places[-1]:
-            note(f"stopped; {_goes_on(again)}")
+            note(f"stopped; {_goes_on(again, places)}")
             raise typer.Exit(130)
     return failed
 
@@ -192,6 +203,9 @@ def _side_by_side(
     failed = []
     begun = {name: _size(command.log) for name, command in commands.items()}
 
+    def begin(name: str) -> None:
+        note(f"{name}: begun, log in {commands[name].log}")
+
     def tell(name: str, code: int) -> None:
         if code == 0:
             _say_outcome(by_name[name])
@@ -200,9 +214,9 @@ def _side_by_side(
             complain(f"{name}: {_last_error(commands[name].log, begun[name])}")
 
     with stopping() as should_stop:
-        codes = run_side_by_side(commands, jobs, tell=tell, should_stop=should_stop)
+        codes = run_side_by_side(commands, jobs, begin=begin, tell=tell, should_stop=should_stop)
     if len(codes) < len(commands) or not STOPPED.isdisjoint(codes.values()):
-        note(f"stopped; {_goes_on(again)}")
+        note(f"stopped; {_goes_on(again, places)}")
         raise typer.Exit(130)
     return failed
 
@@ -239,6 +253,10 @@ def report(
         typer.Argument(metavar="RUN", help="With --html: folders of finished runs."),
     ] = None,
     results: Results = RESULTS,
+    study: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The variants of a study, the best first."),
+    ] = None,
     paper: Annotated[
         bool, typer.Option("--paper", help="The paper's tables with ours beside them.")
     ] = False,
@@ -259,7 +277,9 @@ def report(
 
     With --html: runs as one page that needs no service, to send to somebody.
     """
-    if (html is None) != (not runs) or (html is not None and (paper or write)):
+    if sum((json, paper, study is not None)) > 1:
+        raise GoldeError("--json, --paper and --study each show something else; give one of them")
+    if (html is None) != (not runs) or (html is not None and (paper or write or study)):
         raise GoldeError(
             "--html FILE goes with the folders of runs and stands alone: golde report RUN --html FILE"
         )
@@ -269,11 +289,11 @@ def report(
     from golde.report.paper import PaperTables
     from golde.report.results import summaries
     from golde.report.tables import reproduced
+    from golde.report.variations import study_names, study_tables
 
     if not results.is_dir():
-        raise GoldeError(
-            f"{results}: no such folder; reproduce something first, or name it with --results"
-        )
+        what = "is no folder" if results.exists() else "no such folder"
+        raise GoldeError(f"{results}: {what}; reproduce something first, or name it with --results")
     if write:
         from golde.report.pages import write_pages
 
@@ -281,14 +301,20 @@ def report(
             note(f"written {path}")
     if json:
         say_json(summaries(results))
+    elif study is not None:
+        _print(study_tables(results, study))
     elif paper:
         _print(PaperTables(results, results.absolute().parent / "configs").tables())
     elif not write:
+        studies = study_names(results)
         if tables := reproduced(results):
             _print(tables)
             say(READING, style="dim")
-        else:
-            note("nothing was reproduced yet; start with: golde reproduce configs/wn18rr-45s.toml")
+        elif not studies:
+            note("nothing was reproduced yet; start with: golde reproduce CONFIGURATION.toml")
+        if studies:
+            names = fill(f"studies: {', '.join(studies)}", 80)
+            say(f"{names}\nshown by: golde report --study {studies[0]}", style="dim")
 
 
 READING = (

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from golde.report.results import Record, is_complete, read_records
-from golde.report.tables import REPRODUCED, machine, markdown, reproduced_row, shared
+from golde.report.tables import REPLACED, REPRODUCED, machine, markdown, reproduced_row, shared
 
-TITLE = "What the configurations reached before"
+TITLE = REPLACED.replace("-", " ").capitalize()
 
 READING = (
     "Test figures of results that those above took the place of, oldest first; columns as above. How to "

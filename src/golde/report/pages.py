@@ -5,6 +5,7 @@ Nothing on them is typed by hand: what there is in ``results/`` is rendered, and
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from golde.errors import GoldeError
@@ -62,7 +63,7 @@ def rendered(root: Path, results: Path) -> dict[Path, str]:
     benchmarks = {name: section(results, name) for name in SECTIONS}
     short = [reproduced, *(benchmarks[name] for name in IN_README)]
     content = "\n\n".join(part.replace("## ", "### ", 1) for part in short if part)
-    content = content.replace("](evidence.md)", "](docs/evidence.md)")
+    content = re.sub(r"\]\((\w+\.md)", r"](docs/\1", content)
     whole = "\n\n".join(
         part
         for part in (

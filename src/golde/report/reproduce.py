@@ -82,7 +82,7 @@ class Place:
                 )
             self.replaced = self.record["replaced"]
             anew = self._again and (other or is_complete(self.record))
-            if anew or not (is_complete(self.record) or self._has_model()):
+            if anew or not (is_complete(self.record) or self.is_trained):
                 self.replaced = [*self.record.pop("replaced"), self.record]
                 self.record = None
         self._refuse_other_run()
@@ -115,8 +115,9 @@ class Place:
         """Whether there is nothing left to do."""
         return self.record is not None and is_complete(self.record)
 
-    def _has_model(self) -> bool:
-        """Whether the model that a record was begun with is there, so that the rest of it can be ranked."""
+    @property
+    def is_trained(self) -> bool:
+        """Whether the model is there, so that what is left of a record can be ranked."""
         folder = RunFolder(self.run)
         return folder.exists() and bool(folder.about()["finished"])
 

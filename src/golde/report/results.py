@@ -78,9 +78,11 @@ _FIX = "restore it from the history of the repository, or remove it and reproduc
 def read_record(path: Path) -> Record:
     """A result file, after checking that this version reads it and that it has all that readers ask for."""
     record = read_json(path, fix=_FIX)
-    if record.get("format") != FORMAT:
+    if "format" not in record:
+        raise RunError(f"{path}: is no result file: it has no 'format'; {_FIX}")
+    if record["format"] != FORMAT:
         raise RunError(
-            f"{path}: written in result format {record.get('format')!r}, this version reads {FORMAT}; "
+            f"{path}: written in result format {record['format']!r}, this version reads {FORMAT}; "
             "use the version of GoldE that wrote it"
         )
     _check_kinds(str(path), record)

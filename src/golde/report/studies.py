@@ -64,6 +64,18 @@ class _Study(_Table):
     variants: list[_Variant] = Field(min_length=1)
 
 
+_LACKING = {
+    "variants": "one below [[variants]]",
+    "name": 'one that begins with its graph, such as name = "wn18rr-E"',
+}
+_RULES = {
+    "string_pattern_mismatch": "it should be letters, digits, '.', '_' and '-', a letter or digit first",
+    "too_short": "it should have one at least",
+    "model_type": "it should be a table, such as those below [[variants]]",
+}
+"""What to say of an error in place of the library's words, by its kind."""
+
+
 @dataclass(frozen=True)
 class Job:
     """One training and what is ranked afterwards."""
@@ -101,7 +113,7 @@ def read_jobs(
             f"{path}: results are kept under the file's name, and {path.stem!r} cannot be one; rename it "
             "to a letter or digit, then letters, digits, spaces, '.', '_' and '-'"
         )
-    if "variants" in content:
+    if not content.keys().isdisjoint(_Study.model_fields.keys() - Config.model_fields.keys()):
         return _of_study(path, content, seeds, only)
     if only:
         raise ConfigError(
@@ -151,12 +163,19 @@ def _validated(path: Path, content: dict[str, Any]) -> _Study:
         return _Study.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            raise ConfigError(f"{path}: unknown key {key!r} in a study; remove it") from None
-        raise ConfigError(
-            f"{path}: {key} = {first['input']!r} is not valid: {first['msg']}"
-        ) from None
+    place, loc = str(path), first["loc"]
+    table: type[_Table] = _Study
+    if loc[0] == "variants" and len(loc) > 1:
+        place, table, loc = f"{path}: variant {int(loc[1]) + 1}", _Variant, loc[2:]
+    key = ".".join(map(str, loc))
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(sorted(table.model_fields))
+        raise ConfigError(f"{place}: unknown key {key!r}; known are {known}")
+    if first["type"] == "missing":
+        raise ConfigError(f"{place}: has no {key}; add {_LACKING[key]}")
+    rule = _RULES.get(first["type"]) or first["msg"].replace("Input should be", "it should be")
+    what = f"{key} = {first['input']!r}" if key else repr(first["input"])
+    raise ConfigError(f"{place}: {what} is not valid: {rule}")
 
 
 def _config(path: Path, study: _Study, variant: _Variant) -> tuple[Config, Path]:

@@ -83,6 +83,9 @@ def _with_spread(standard: dict[str, float], spread: dict[str, float] | None) ->
     return mean if spread is None else f"{mean}±{spread['mrr']:.4f}".replace("±0.", "±.")
 
 
+REPLACED = "what-the-configurations-reached-before"
+"""The section of the page that has results of before."""
+
 READING = (
     "Test: filtered, both sides, realistic rank on ties. MRR with its standard deviation over seeds; "
     "*self-f.* is the MRR without the query's own entity among the candidates, the other figures are under "
@@ -105,7 +108,7 @@ def reproduced_section(results: Path, beside: str = "") -> str:
         f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING}{beside}{_earlier(records)}"
         f"{held_out(records)} "
         f"{'; '.join(machines)}{shared(records)}. "
-        "Each row is written by `golde reproduce configs/CONFIGURATION.toml`."
+        "Each row comes from `golde reproduce configs/CONFIGURATION.toml`."
     )
 
 
@@ -114,14 +117,13 @@ def _earlier(records: Iterable[Record]) -> str:
     before = Counter[str]()
     for record in records:
         before[record["config"]] = max(before[record["config"]], len(record["replaced"]))
-    found = [f"{name} {times}" for name, times in before.items() if times]
+    found = [f"{name} {times} time{'s' * (times != 1)}" for name, times in before.items() if times]
     if not found:
         return ""
     return (
         " Each training was ranked on test once under each protocol, and where evidence counts once more "
         "without it. Configurations were revised on validation, or timed again as they were, and trained "
-        f"anew: results that these took the place of are {', '.join(found)} a seed, kept in the result files "
-        "under `replaced`."
+        f"anew ({', '.join(found)}): [what they reached before](results.md#{REPLACED}) is kept."
     )
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from statistics import fmean
 
 from golde.config import Config
-from golde.errors import RetiredSettingError
+from golde.errors import GoldeError, RetiredSettingError
+from golde.report.notes import splits
 from golde.report.results import EMBEDDING, STANDARD, Record, read_records, values, variants
 from golde.report.seeds import apart
 from golde.report.tables import Table, figure, machine, short_commit
@@ -64,6 +65,21 @@ def variation_sections(results: Path) -> list[str]:
     ]
 
 
+def study_names(results: Path) -> list[str]:
+    """Every study that there are results of."""
+    return list(dict.fromkeys(record["study"] for record in read_records(results, "studies")))
+
+
+def study_tables(results: Path, study: str) -> list[Table]:
+    """The variants of one study, a table a graph: the best first, beside the configuration if it is one."""
+    records = [r for r in read_records(results, "studies") if r["study"] == study]
+    if not records:
+        known = ", ".join(study_names(results)) or "none"
+        raise GoldeError(f"--study {study}: {results} has no results of it; it has {known}")
+    found = variants(records, study)
+    return [_table(graph, _of(graph, found)) for graph in dict.fromkeys(g for g, _ in found)]
+
+
 def _tables(found: dict[tuple[str, str], list[Record]]) -> list[Table]:
     return [_table(graph, _of(graph, found)) for graph, variant in found if variant == UNCHANGED]
 
@@ -79,7 +95,7 @@ def _of(graph: str, found: dict[tuple[str, str], list[Record]]) -> dict[str, lis
 
 
 def _table(graph: str, found: dict[str, list[Record]]) -> Table:
-    base = fmean(values(found[UNCHANGED], "mrr"))
+    base = fmean(values(found[UNCHANGED], "mrr")) if UNCHANGED in found else None
     rows = [
         _row(name, records, None if name == UNCHANGED else base)
         for name, records in sorted(found.items(), key=lambda one: -fmean(values(one[1], "mrr")))
@@ -124,8 +140,8 @@ def _note(found: dict[str, list[Record]]) -> str:
         else ""
     )
     return (
-        f"Validation, standard protocol, {steps} steps, mean over seeds{apart(rows)}. {machines}, "
-        f"commit {short_commit(commits)}.{retired}"
+        f"{splits(records).capitalize()}, standard protocol, {steps} steps, mean over seeds{apart(rows)}. "
+        f"{machines}, commit {short_commit(commits)}.{retired}"
     )
 
 

@@ -107,12 +107,12 @@ class RunFolder:
             except OSError as error:
                 raise RunError(
                     f"{self.path}: cannot be made a run folder: {error.strerror or error}; "
-                    "choose another --out"
+                    "choose another place for it"
                 ) from None
             if not mine:
                 raise RunError(
                     f"{self.path}: another process is training there; "
-                    "wait for it, stop it, or choose another --out"
+                    "wait for it, stop it, or choose another folder"
                 )
             yield
 
