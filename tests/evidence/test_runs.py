@@ -16,6 +16,7 @@ from golde.cli.main import app
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError, RunError
 from golde.report.reproduce import Place, reproduce
+from golde.report.results import relations_alone
 from golde.report.studies import Job
 from golde.runs import RunFolder
 from golde.runs.card import refresh_card
@@ -186,6 +187,10 @@ def test_records_have_the_embedding_alone(tmp_path: Path) -> None:
     place = Place(job, ring(), results=tmp_path / "results", runs=tmp_path / "runs")
     record = reproduce(place, device="cpu")
     assert list(record["figures"]) == ["embedding", "standard", "self_filter"]
+    alone = relations_alone(record)
+    assert alone is not None
+    assert alone.keys() == record["relations"].keys()
+    assert alone != record["relations"]
     figures = {name: one["metrics"]["both"]["mrr"] for name, one in record["figures"].items()}
     run = golde.load_run(place.run, device="cpu")
     assert run.evaluate("test", store=False).mrr == figures["standard"]

@@ -33,14 +33,16 @@ def small(records: Sequence[Record], published_mrr: float) -> str:
     )
 
 
-def by_relation(records: Sequence[Record]) -> str:
-    """The same of figures by relation, which are of what is ranked in the end alone."""
+def by_relation(records: Sequence[Record], has_alone: bool) -> str:
+    """The same of figures by relation, those of the embedding alone among them or not."""
     if not records:
         return ""
     seeds = f"{len(records)} seed{'s' * (len(records) != 1)}"
+    rest = (
+        "*alone* is without it" if has_alone else "of that alone no figures by relation were kept"
+    )
     beside = (
-        f" In ours {_what_counts(weighed)} beside the embedding; of that alone no figures by relation were "
-        "kept."
+        f" In ours {_what_counts(weighed)} beside the embedding; {rest}."
         if (weighed := _weighed(records))
         else ""
     )

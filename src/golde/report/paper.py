@@ -22,6 +22,7 @@ from golde.report.results import (
     by_configuration,
     parameters,
     read_records,
+    relations_alone,
     values,
     variants,
 )
@@ -212,16 +213,23 @@ class PaperTables:
             for r in self.of("wn18rr", "wn18rr")
             if all("_" + name in r["relations"] for name in theirs)
         ]
+        columns = {"ours": [record["relations"] for record in records]}
+        alone = [relations_alone(record) or {} for record in records]
+        if alone and all("_" + name in found for found in alone for name in theirs):
+            columns["alone"] = alone
         rows = []
         for name, block in theirs.items():
-            ours = [r["relations"]["_" + name]["mrr"] for r in records]
             models = [figure("mrr", block[model]) for model in ("RotH", "HousE", "GoldE")]
-            rows.append([name, f"{block['facts']:,}", *models, mean_or_not_run(ours, "mrr")])
+            ours = [
+                mean_or_not_run([found["_" + name]["mrr"] for found in column], "mrr")
+                for column in columns.values()
+            ]
+            rows.append([name, f"{block['facts']:,}", *models, *ours])
         return Table(
             "Table 4: MRR by relation of WN18RR",
-            ["relation", "facts", "RotH", "HousE", "GoldE", "ours"],
+            ["relation", "facts", "RotH", "HousE", "GoldE", *columns],
             rows,
-            _with_protocol(notes.by_relation(records), "wn18rr"),
+            _with_protocol(notes.by_relation(records, "alone" in columns), "wn18rr"),
         )
 
     def time(self) -> Table:

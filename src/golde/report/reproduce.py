@@ -342,6 +342,8 @@ def _rank(place: Place, record: Record, device: str, should_stop: Callable[[], b
             "card": found.protocol.card(),
             "metrics": found.metrics,
         }
+        if protocol == EMBEDDING:
+            record["figures"][protocol]["relations"] = _relations(found)
         if protocol == STANDARD:
             record["relations"] = _relations(found)
         write_record(place.path, record)

@@ -12,7 +12,8 @@ settings       resolved configuration
 parameters     numbers in all, of one more entity, of one more relation
 training       seconds and what they count, steps, step of the parameters kept, validation curve
 figures        standard, self_filter: protocol, its card in words, metrics of both sides and each alone;
-               where evidence counts, embedding: the standard ones of the embedding without it
+               where evidence counts, embedding: the standard ones of the embedding without it, and its
+               relations; files of before have none
 relations      figures of each relation, under the standard protocol
 evaluations    every ranking of the split, in order: when, split, protocol, commit; written before it begins
 replaced       files that this one took the place of (--again), their evaluations included
@@ -134,6 +135,9 @@ def _numbers(record: Record) -> Iterator[tuple[str, ...]]:
         if protocol in record["figures"]:
             yield from (("figures", protocol, "metrics", "both", figure) for figure in FIGURES)
     yield from (("relations", name, "mrr") for name in record["relations"])
+    yield from (
+        ("figures", EMBEDDING, "relations", name, "mrr") for name in relations_alone(record) or ()
+    )
     if EMBEDDING in record["figures"] or "evidence" in record["training"]:
         yield from (("training", "evidence", name) for name in _NUMBERS_OF_EVIDENCE)
     if "unmentioned" in record["training"].get("evidence", {}):
@@ -180,6 +184,12 @@ def numbers_an_entity(record: Record) -> int:
     if "signature" in model:
         return Signature.parse(model["signature"]).numbers
     return int(model["numbers"])
+
+
+def relations_alone(record: Record) -> dict[str, Any] | None:
+    """The figures of each relation by the embedding alone; None where they were not kept."""
+    found = record["figures"].get(EMBEDDING, {}).get("relations")
+    return found if isinstance(found, dict) else None
 
 
 def write_record(path: Path, record: Record) -> None:
