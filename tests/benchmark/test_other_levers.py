@@ -520,7 +520,7 @@ def test_levers_are_rendered_beside_the_configuration_the_best_first(tmp_path: P
         "| as configured | 2 | .4200 |  | .500 | 1,234 |",
     ]
     assert "`configs/wn18rr.toml` as of these commits, with 3,000 steps and 500 negatives" in text
-    assert "mean over seeds 0, 1, in a row up to .0200 apart; differences" in text
+    assert "mean over seeds 0, 1, those of one line up to .0200 apart; differences" in text
     assert "a GPU, Python 3, torch 2, Triton 1, up to 4 trainings at a time, commit 0123456" in text
     assert "lorentzian on wn18rr with seed 0 failed: the loss became nan" in text
     assert (

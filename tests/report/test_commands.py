@@ -78,6 +78,9 @@ def test_a_study_goes_on_where_one_variant_fails(
     assert shown.stdout == "studies: s\nshown by: golde report --study s\n"
     assert "nothing was reproduced" not in shown.stderr
     assert "\ngood         1" in call("report", "--study", "s").stdout
+    Path("results").rename("my results")
+    named = call("report", "--results", "my results").stdout
+    assert named.endswith("shown by: golde report --results 'my results' --study s\n")
 
 
 def test_what_is_trained_already_is_only_ranked(
@@ -88,25 +91,55 @@ def test_what_is_trained_already_is_only_ranked(
     assert "seed 0: training in runs/ring/small/seed-0" in call(*words).stderr
     elsewhere = call(*words, "--results", "other")
     assert elsewhere.exit_code == 0, elsewhere.output
-    assert "seed 0: ranking runs/ring/small/seed-0" in elsewhere.stderr
+    assert "seed 0: going on from runs/ring/small/seed-0" in elsewhere.stderr
+
+
+def test_a_seed_beside_seeds_of_other_settings_is_refused_before_it_is_trained(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(config_file.parent)
+    words = ["reproduce", config_file, "--device", "cpu", "--seeds"]
+    assert call(*words, "0").exit_code == 0
+    config_file.write_text(config_file.read_text().replace("steps = 12", "steps = 13"))
+    refused = call(*words, "1")
+    assert refused.exit_code == 2
+    message = "seed-0.json: was made differently (training.steps is 12 there and 13 here), and has no mean"
+    assert message in " ".join(refused.stderr.split())
+    assert not Path("runs/ring/small/seed-1").exists()
+    assert call(*words, "0,1", "--again").exit_code == 0
+    assert call("report").exit_code == 0
+
+
+def test_a_damaged_run_does_not_keep_others_from_being_trained(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(config_file.parent)
+    words = ["reproduce", config_file, "--device", "cpu", "--seeds"]
+    assert call(*words, "0").exit_code == 0
+    Path("results/runs/ring/small/seed-0.json").unlink()
+    Path("runs/ring/small/seed-0/run.json").write_text("{}")
+    done = call(*words, "0,1")
+    assert done.exit_code == 2
+    assert "1 of 2 failed" in done.stderr
+    assert Path("results/runs/ring/small/seed-1.json").is_file()
 
 
 def test_mistakes_have_exit_code_2(config_file: Path, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere.toml"
     nowhere.write_text('graph = "no-such"\n')
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to(tmp_path / "gone")
     for words, message in (
         (["reproduce", tmp_path / "none.toml"], "cannot read the configuration"),
         (
             ["reproduce", nowhere],
             f"nowhere.toml: graph = 'no-such', looked for in {Path.cwd()}: 'no-such' is no file",
         ),
-        (
-            ["reproduce", config_file, "--runs", nowhere],
-            f"--runs {nowhere}: {nowhere} is no folder",
-        ),
+        (["reproduce", config_file, "--runs", nowhere], f"--runs: {nowhere} is no folder; name"),
+        (["reproduce", config_file, "--runs", dangling], f"--runs: {dangling} is no folder; name"),
         (
             ["reproduce", config_file, "--results", nowhere / "a"],
-            f"a: {nowhere} is no folder; name",
+            f"--results: {nowhere} is no folder",
         ),
         (["reproduce", config_file, "--seeds", "a"], "--seeds 'a': give whole numbers"),
         (["reproduce", config_file, "--seeds", "-1"], "--seeds '-1': give whole numbers from 0"),

@@ -148,9 +148,9 @@ def test_it_is_said_how_often_test_was_ranked_before(results: Path) -> None:
     assert "anew (wn18rr 2 times): [what they reached before](" in reproduced_section(results)
 
 
-def before(mrr: float, **changes: Any) -> dict[str, Any]:
+def before(mrr: float, seed: int = 0, **changes: Any) -> dict[str, Any]:
     """A result that another has taken the place of."""
-    old = record("wn18rr", "wn18rr", 0, mrr, **changes)
+    old = record("wn18rr", "wn18rr", seed, mrr, **changes)
     del old["replaced"]
     return old
 
@@ -160,18 +160,27 @@ def test_what_a_configuration_reached_before_is_shown(results: Path) -> None:
     half = before(0.9)
     del half["figures"]["self_filter"]  # never ranked to its end
     crowded = {"seconds": 50.0, "steps": 500, "trainings_at_a_time": 3}
-    first = before(0.4, commit="first00"), before(0.42, commit="first00", training=crowded)
-    for seed, old in enumerate(first):
-        then = [old, before(0.5, commit="second0"), half]
-        keep(results, record("wn18rr", "wn18rr", seed, MRR[seed], replaced=then))
+    second = {"commit": "second0", "evaluations": [{"when": "2026-02-02"}]}
+    keep(results, record("wn18rr", "wn18rr", 0, MRR[0], replaced=[before(0.5, **second), half]))
+    first = {"commit": "first00", "evaluations": [{"when": "2026-01-01"}]}
+    other = {"settings": {"model": {"signature": "P16"}}, "evaluations": [{"when": "2026-03-03"}]}
+    then = [
+        before(0.4, **first, seed=1),
+        before(0.52, **second, seed=1, training=crowded),
+        before(0.53, **second, seed=1),  # once more as it was
+        before(0.6, **second | other, seed=1),
+    ]
+    keep(results, record("wn18rr", "wn18rr", 1, MRR[1], replaced=then))
     rows = [line for line in earlier_section(results).splitlines() if line.startswith("| wn18rr")]
     assert rows == [
-        "| wn18rr | wn18rr | 2 | .4100±.0141 | .510 | 410 | .415 |  | 75 s | first00 |",
-        "| wn18rr | wn18rr | 2 | .5000±.0000 | .600 | 500 | .505 |  | 100 s | second0 |",
+        "| wn18rr | wn18rr | 1 | .4000 | .500 | 400 | .405 |  | 101 s | first00 |",
+        "| wn18rr | wn18rr | 2 | .5100±.0141 | .610 | 510 | .515 |  | 75 s | second0 |",
+        "| wn18rr | wn18rr | 1 | .5300 | .630 | 530 | .535 |  | 101 s | second0 |",
+        "| wn18rr | wn18rr | 1 | .6000 | .700 | 600 | .605 |  | 101 s | second0 |",
     ]
     assert earlier_section(results).endswith(
-        " a GPU, Python 3, torch 2, Triton 1, up to 3 trainings of wn18rr at a time by one command, beside "
-        "which others may have run."
+        " a GPU, Python 3, torch 2, Triton 1, up to 3 trainings of wn18rr at a time by one command, other "
+        "commands not counted."
     )
 
 
@@ -180,6 +189,8 @@ def test_what_a_configuration_reached_before_is_shown(results: Path) -> None:
     [
         ("a word", "is no object"),
         ({"graph": "wn18rr"}, "'digest' is missing or no str"),
+        (before(0.4, seed=3), "'seed' is 3, and 0 in what took its place"),
+        (before(0.4) | {"split": "valid"}, "'split' is 'valid', and 'test' in what took its place"),
         (before(float("nan")), r"'figures\.standard\.metrics\.both\.mrr' is nan"),
     ],
 )
@@ -191,7 +202,10 @@ def test_a_damaged_result_of_before_is_named(results: Path, old: Any, message: s
 
 def test_it_is_said_how_far_seeds_of_a_row_are_apart() -> None:
     assert apart([[0.5], [0.4]]) == ""
-    assert apart([[0.5, 0.4971], [0.4, 0.4004, 0.4001], [0.9]]) == ", in a row up to .0029 apart"
+    assert (
+        apart([[0.5, 0.4971], [0.4, 0.4004, 0.4001], [0.9]])
+        == ", those of one line up to .0029 apart"
+    )
 
 
 def test_it_is_said_where_the_embedding_alone_is_behind_the_paper(results: Path) -> None:
@@ -216,7 +230,8 @@ def test_it_is_said_where_the_embedding_alone_is_behind_the_paper(results: Path)
     assert "does not reach the published MRR (.505 against .525): what is above" in note("wn18rr")
     tables = PaperTables(results, ROOT / "configs")
     assert tables.behind() == (
-        " The embedding alone is below what the paper gives for GoldE on wn18rr (.505 against .525)."
+        " The embedding alone is below what the paper gives for GoldE, in part self-filtered, on wn18rr "
+        "(.505 against .525)."
     )
     assert tables.relations().note.endswith(
         "on test. In ours evidence of up to 2 training facts in a row counts beside the embedding; of that "
@@ -281,9 +296,11 @@ def test_the_variants_of_a_study_of_ones_own_are_shown(results: Path) -> None:
     (table,) = study_tables(results, "own")
     assert (table.title, [row[:4] for row in table.rows]) == (
         "mine",
-        [["long", "2", ".5000", ""], ["short", "2", ".4000", ""]],
+        [["mine long", "2", ".5000", ""], ["mine short", "2", ".4000", ""]],
     )
-    assert table.note.startswith("Test, standard protocol, 500 steps, mean over seeds, in a row up")
+    assert table.note.startswith(
+        "Test, standard protocol, 500 steps, mean over seeds, those of one"
+    )
     keep(results, record("mine", "mine-as-configured", 0, 0.45, study="own", split="test"))
     (table,) = study_tables(results, "own")
     assert [row[3] for row in table.rows] == ["+.0500", "", "-.0500"]
@@ -309,6 +326,17 @@ def test_damaged_results_are_named(results: Path) -> None:
     path.write_text("{}")
     with pytest.raises(RunError, match=r"seed-0\.json: is no result file: .*; restore it"):
         read_records(results, "runs")
+    one = record("wn18rr", "wn18rr", 0, 0.5)
+    keep(results, one | {"settings": one["settings"] | {"training": 3}})
+    with pytest.raises(RunError, match=r"'settings\.training' is missing or no dict"):
+        read_records(results, "runs")
+    evidence = {"evidence": {"hops": 2, "scale": 1.0, "joined": 0.0}}
+    for relations, message in ((3, "no dict"), ({"a": {}}, "no number")):
+        alone = one["figures"]["standard"] | {"relations": relations}
+        figures = one["figures"] | {"embedding": alone}
+        keep(results, one | {"figures": figures, "training": one["training"] | evidence})
+        with pytest.raises(RunError, match=rf"'figures\.embedding\.relations.*{message}"):
+            read_records(results, "runs")
     path.write_text('{"format": 9}')
     with pytest.raises(RunError, match=r"seed-0\.json: written in result format 9"):
         read_records(results, "runs")
@@ -668,7 +696,7 @@ def test_trainings_that_shared_the_machine_are_named_unless_all_did() -> None:
     crowded = {"seconds": 1.0, "steps": 1, "trainings_at_a_time": 4}
     both = [record("g", "alone", 0, 0.5), record("g", "crowded", 0, 0.5, training=crowded)]
     assert shared(both[:1]) == ""
-    others = "at a time by one command, beside which others may have run"
+    others = "at a time by one command, other commands not counted"
     assert shared(both) == f", up to 4 trainings of crowded {others}"
     assert shared(both[1:]) == f", up to 4 trainings {others}"
     many = [record("g", name, 0, 0.5, training=crowded) for name in "abcd"]

@@ -90,7 +90,14 @@ def test_a_configuration_is_ranked_on_test_over_three_seeds(study: Path) -> None
         (STUDY, 'base = "small.toml"', r"table\.toml: has no variants; add one below \[\[variants"),
         (STUDY, "variants = [3]", r"table\.toml: variant 1: 3 is not valid: it should be a table"),
         (STUDY, "variants = []", r"variants = \[\] is not valid: it should have one at least"),
-        (STUDY, "variants = 3", r"variants = 3 is not valid: it should be a valid list"),
+        (STUDY, "variants = 3", r"variants = 3 is not valid: it should be a list; .*\[\[variants"),
+        (
+            'base = "small.toml"',
+            'base = "table.toml"',
+            r"table\.toml: variant 'ring-E': base: .*section",
+        ),
+        ("ring-PQ", "x" * 101, r"variant 2: name = 'x+' is not valid: .*100 characters at most"),
+        ("{batch_size = 6}", "3", r"variant 2: training = 3 is not valid: it should be a table"),
         ("steps = 7", "steps = true", r"table\.toml: steps = True is not valid"),
         (
             "training = {batch_size = 6}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -83,8 +84,12 @@ def reproduce(
     from golde.training.loop import pick_device
 
     pick_device(device.value)  # that it is not there is told once
-    _refuse_no_folder("--results", results)
-    _refuse_no_folder("--runs", runs)
+    for option, folder in (
+        ("--results", results / "runs"),
+        ("--results", results / "studies"),
+        ("--runs", runs),
+    ):
+        _refuse_no_folder(option, folder)
     found = read_jobs(file, seeds=_seeds(seeds), only=only or [])
     graphs: dict[str, KnowledgeGraph] = {}
     places = []
@@ -113,9 +118,10 @@ def reproduce(
 
 def _refuse_no_folder(option: str, folder: Path) -> None:
     """What can hold nothing is told before anything is trained."""
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    places = (folder, *folder.absolute().parents)
+    there = next(place for place in places if place.exists() or place.is_symlink())
     if not there.is_dir():
-        raise GoldeError(f"{option} {folder}: {there} is no folder; name another")
+        raise GoldeError(f"{option}: {there} is no folder; name another")
 
 
 def _seeds(text: str | None) -> list[int] | None:
@@ -147,8 +153,10 @@ def _one_by_one(places: list[Place], device: str, shared: int, again: bool) -> l
 
     failed = []
     for place in places:
-        note(f"{place.job}: {'ranking' if place.is_trained else 'training in'} {place.run}")
         try:
+            note(
+                f"{place.job}: {'going on from' if place.is_trained else 'training in'} {place.run}"
+            )
             with watching() as watch, stopping() as should_stop:
                 run(
                     place,
@@ -203,7 +211,7 @@ def _side_by_side(
     failed = []
     begun = {name: _size(command.log) for name, command in commands.items()}
 
-    def begin(name: str) -> None:
+    def tell_begun(name: str) -> None:
         note(f"{name}: begun, log in {commands[name].log}")
 
     def tell(name: str, code: int) -> None:
@@ -214,7 +222,9 @@ def _side_by_side(
             complain(f"{name}: {_last_error(commands[name].log, begun[name])}")
 
     with stopping() as should_stop:
-        codes = run_side_by_side(commands, jobs, begin=begin, tell=tell, should_stop=should_stop)
+        codes = run_side_by_side(
+            commands, jobs, tell_begun=tell_begun, tell=tell, should_stop=should_stop
+        )
     if len(codes) < len(commands) or not STOPPED.isdisjoint(codes.values()):
         note(f"stopped; {_goes_on(again, places)}")
         raise typer.Exit(130)
@@ -279,7 +289,7 @@ def report(
     """
     if sum((json, paper, study is not None)) > 1:
         raise GoldeError("--json, --paper and --study each show something else; give one of them")
-    if (html is None) != (not runs) or (html is not None and (paper or write or study)):
+    if (html is None) != (not runs) or (html is not None and (paper or write or study is not None)):
         raise GoldeError(
             "--html FILE goes with the folders of runs and stands alone: golde report RUN --html FILE"
         )
@@ -314,7 +324,9 @@ def report(
             note("nothing was reproduced yet; start with: golde reproduce CONFIGURATION.toml")
         if studies:
             names = fill(f"studies: {', '.join(studies)}", 80)
-            say(f"{names}\nshown by: golde report --study {studies[0]}", style="dim")
+            given = [] if results == RESULTS else ["--results", str(results)]
+            words = ["golde", "report", *given, "--study", studies[0]]
+            say(f"{names}\nshown by: {shlex.join(words)}", style="dim")
 
 
 READING = (

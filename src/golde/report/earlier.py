@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from golde.report.results import Record, is_complete, read_records
-from golde.report.tables import REPLACED, REPRODUCED, machine, markdown, reproduced_row, shared
-
-TITLE = REPLACED.replace("-", " ").capitalize()
+from golde.report.results import Record, is_complete, read_records, seedless
+from golde.report.tables import EARLIER, REPRODUCED, machine, markdown, reproduced_row, shared
 
 READING = (
-    "Test figures of results that those above took the place of, oldest first; columns as above. How to "
-    "revise a configuration, or how evidence counts, was chosen on validation each time. That a revision "
-    "was due was seen in these figures, too: they were known when the next one was made."
+    "Test figures of results that those above took the place of, oldest first; columns as above. Each "
+    "revision was chosen on validation, but after these figures were known."
 )
 
 
 def earlier_section(results: Path) -> str:
-    """A row for each commit that a configuration was trained at before; empty where there is none."""
-    found = _by_commit(read_records(results, "runs"))
+    """A row for each time that a configuration was trained before; empty where there is none."""
+    found = _by_turn(read_records(results, "runs"))
     if not found:
         return ""
     rows = [
-        [records[0]["graph"], *reproduced_row(config, records)]
-        for (config, _), records in found.items()
+        [records[0]["graph"], *reproduced_row(records[0]["config"], records)] for records in found
     ]
-    every = [record for records in found.values() for record in records]
+    every = [record for records in found for record in records]
     note = f"{READING} {'; '.join(dict.fromkeys(map(machine, every)))}{shared(every)}."
-    return f"## {TITLE}\n\n{markdown(['graph', *REPRODUCED], rows)}\n\n{note}"
+    return f"## {EARLIER}\n\n{markdown(['graph', *REPRODUCED], rows)}\n\n{note}"
 
 
-def _by_commit(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
-    """The complete ones among those replaced, by configuration and commit."""
-    found: dict[tuple[str, str], list[Record]] = {}
+def _by_turn(records: Iterable[Record]) -> list[list[Record]]:
+    """The seeds that belong together among those replaced and complete, each configuration's oldest first."""
+    found: dict[tuple[str, ...], list[Record]] = {}
     for record in records:
         for old in filter(is_complete, record["replaced"]):
-            found.setdefault((record["config"], old["commit"]), []).append(old)
-    return found
+            alike = old["commit"], old["digest"], json.dumps(seedless(old), sort_keys=True)
+            key: tuple[str, ...] = (record["graph"], record["config"], *alike)
+            while any(one["seed"] == old["seed"] for one in found.get(key, [])):
+                key = (*key, "again")
+            found.setdefault(key, []).append(old)
+    return sorted(
+        found.values(), key=lambda seeds: (seeds[0]["graph"], seeds[0]["config"], _when(seeds))
+    )
+
+
+def _when(records: list[Record]) -> str:
+    """When the first of them was ranked first."""
+    return min((one["when"] or "" for r in records for one in r["evaluations"]), default="")

@@ -58,8 +58,8 @@ def rendered(root: Path, results: Path) -> dict[Path, str]:
         raise GoldeError(
             f"{root}: has no README.md and docs/ to write into; --results must name the folder of a checkout"
         )
-    evidence = PaperTables(results, root / "configs")
-    reproduced = reproduced_section(results, evidence.behind())
+    beside_paper = PaperTables(results, root / "configs")
+    reproduced = reproduced_section(results, beside_paper.behind())
     benchmarks = {name: section(results, name) for name in SECTIONS}
     short = [reproduced, *(benchmarks[name] for name in IN_README)]
     content = "\n\n".join(part.replace("## ", "### ", 1) for part in short if part)
@@ -77,7 +77,7 @@ def rendered(root: Path, results: Path) -> dict[Path, str]:
     return {
         readme: between(readme.read_text(encoding="utf-8"), content, readme),
         root / "docs" / "results.md": f"{RESULTS}{whole}\n",
-        root / "docs" / "paper.md": PAPER + _paper(evidence) + "\n",
+        root / "docs" / "paper.md": PAPER + _paper(beside_paper) + "\n",
     }
 
 

@@ -24,14 +24,14 @@ def run_side_by_side(
     commands: Mapping[str, Command],
     at_a_time: int,
     *,
-    begin: Callable[[str], None] = lambda name: None,
+    tell_begun: Callable[[str], None] = lambda name: None,
     tell: Callable[[str, int], None],
     should_stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, int]:
     """Run named commands, ``at_a_time`` of them; the exit code of each that was begun.
 
-    ``begin`` hears of each that starts, ``tell`` of each that ends. When ``should_stop`` turns true no other
-    is begun, and those under way are asked to stop.
+    ``tell_begun`` hears of each that starts, ``tell`` of each that ends. When ``should_stop`` turns true no
+    other is begun, and those under way are asked to stop.
     """
     waiting = dict(commands)
     running: dict[str, subprocess.Popen[bytes]] = {}
@@ -47,7 +47,7 @@ def run_side_by_side(
             while waiting and len(running) < at_a_time:
                 name = next(iter(waiting))
                 running[name] = _start(waiting.pop(name))
-                begin(name)
+                tell_begun(name)
             for name in [name for name, process in running.items() if process.poll() is not None]:
                 codes[name] = running.pop(name).returncode
                 tell(name, codes[name])

@@ -85,6 +85,8 @@ class Place:
             if anew or not (is_complete(self.record) or self.is_trained):
                 self.replaced = [*self.record.pop("replaced"), self.record]
                 self.record = None
+        if self.record is None and not self._again:
+            self._refuse_other_seeds()
         self._refuse_other_run()
 
     @property
@@ -121,8 +123,17 @@ class Place:
         folder = RunFolder(self.run)
         return folder.exists() and bool(folder.about()["finished"])
 
+    def _refuse_other_seeds(self) -> None:
+        """Refuse to train beside seeds of which there would be no mean with this one."""
+        for path in sorted(self.path.parent.glob("seed-*.json")):
+            if other := self._difference(read_record(path)):
+                raise ConfigError(
+                    f"{path}: was made differently ({other}), and has no mean with seed {self.job.seed}; "
+                    "take that back, rename the configuration, or replace all of its seeds with --again"
+                )
+
     def _difference(self, record: Record) -> str:
-        """How a result differs from what the job would give, in words."""
+        """How a result, of whatever seed, differs from what the job would give, in words."""
         if record["digest"] != self.graph.digest:
             return f"on another {self.graph.name}: its facts are not those here"
         if record["split"] != self.job.split:
@@ -131,7 +142,7 @@ class Place:
             there = Config.from_dict(record["settings"], source=str(self.path))
         except ConfigError as error:  # a setting that is no more
             return str(error)
-        return there.difference(self.config)
+        return there.with_values(training={"seed": self.job.seed}).difference(self.config)
 
     def _refuse_other_run(self) -> None:
         folder = RunFolder(self.run)
@@ -342,10 +353,9 @@ def _rank(place: Place, record: Record, device: str, should_stop: Callable[[], b
             "card": found.protocol.card(),
             "metrics": found.metrics,
         }
-        if protocol == EMBEDDING:
-            record["figures"][protocol]["relations"] = _relations(found)
-        if protocol == STANDARD:
-            record["relations"] = _relations(found)
+        if protocol in (STANDARD, EMBEDDING):
+            beside = record if protocol == STANDARD else record["figures"][protocol]
+            beside["relations"] = _relations(found)
         write_record(place.path, record)
 
 

@@ -64,12 +64,16 @@ _KINDS_IF_THERE = {
     "settings.model.signature": str,
     "settings.model.numbers": int,
     "settings.evidence": dict,
+    "figures.embedding.relations": dict,
     "training.evidence": dict,
 }
 _NUMBERS = (
     *("training.seconds", "training.steps", "training.trainings_at_a_time"),
     "parameters.entity",
 )
+_SAME = ("graph", "config", "study", "seed", "split")
+"""What a result has in common with the one that it took the place of."""
+
 _NUMBERS_OF_EVIDENCE = ("hops", "scale", "joined")
 _MISSING = object()
 
@@ -96,6 +100,11 @@ def read_record(path: Path) -> Record:
             raise RunError(f"{where}: is no object; {_FIX}")
         _check_kinds(where, {"replaced": [], **old})
         _check_numbers(where, old)
+        if other := [key for key in _SAME if old[key] != record[key]]:
+            raise RunError(
+                f"{where}: {other[0]!r} is {old[other[0]]!r}, and {record[other[0]]!r} in what took its "
+                f"place; {_FIX}"
+            )
     return record
 
 
@@ -188,8 +197,8 @@ def numbers_an_entity(record: Record) -> int:
 
 def relations_alone(record: Record) -> dict[str, Any] | None:
     """The figures of each relation by the embedding alone; None where they were not kept."""
-    found = record["figures"].get(EMBEDDING, {}).get("relations")
-    return found if isinstance(found, dict) else None
+    found: dict[str, Any] | None = record["figures"].get(EMBEDDING, {}).get("relations")
+    return found
 
 
 def write_record(path: Path, record: Record) -> None:
@@ -203,11 +212,14 @@ def is_complete(record: Record) -> bool:
     return all(protocol in record["figures"] for protocol in PROTOCOLS)
 
 
-def read_records(results: Path, kind: str) -> list[Record]:
-    """Every complete record of a kind, ``runs`` or ``studies``, in the order of folders and seeds."""
-    paths = sorted(
-        (results / kind).glob("*/*/seed-*.json"), key=lambda path: (path.parent, _seed(path))
+def read_records(results: Path, kind: str, study: str | None = None) -> list[Record]:
+    """Every complete record of a kind, ``runs`` or ``studies``, or one study's, by folders and seeds."""
+    files = (
+        (results / kind).glob("*/*/seed-*.json")
+        if study is None
+        else (results / kind / study).glob("*/seed-*.json")
     )
+    paths = sorted(files, key=lambda path: (path.parent, _seed(path)))
     found = {path: record for path in paths if is_complete(record := read_record(path))}
     first: dict[Path, Path] = {}
     for path, record in found.items():
@@ -231,11 +243,12 @@ def _other_settings(record: Record, other: Record) -> str:
     try:
         here, there = (Config.from_dict(one["settings"]) for one in (record, other))
     except ConfigError:  # a setting that is no more
-        return "" if _seedless(record) == _seedless(other) else "other settings"
+        return "" if seedless(record) == seedless(other) else "other settings"
     return there.with_values(training={"seed": here.training.seed}).difference(here)
 
 
-def _seedless(record: Record) -> dict[str, Any]:
+def seedless(record: Record) -> dict[str, Any]:
+    """The settings of a record but for the seed."""
     settings: dict[str, Any] = record["settings"]
     return settings | {"training": settings.get("training", {}) | {"seed": None}}
 

@@ -16,9 +16,11 @@ def mean(trainings: BySeed, name: str = "mrr") -> float:
 
 
 def apart(rows: Iterable[Sequence[float]]) -> str:
-    """How far seeds of one row of a table are apart at the most, in words; empty where each has one."""
+    """How far seeds of one line of a table are apart at the most, in words; empty where each has one."""
     several = [max(row) - min(row) for row in rows if len(row) > 1]
-    return f", in a row up to {max(several):.4f} apart".replace("0.", ".") if several else ""
+    return (
+        f", those of one line up to {max(several):.4f} apart".replace("0.", ".") if several else ""
+    )
 
 
 def with_range(trainings: BySeed) -> str:

@@ -51,7 +51,7 @@ class _Table(BaseModel):
 
 
 class _Variant(_Table):
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)
     preset: str | None = None
 
 
@@ -70,7 +70,10 @@ _LACKING = {
 }
 _RULES = {
     "string_pattern_mismatch": "it should be letters, digits, '.', '_' and '-', a letter or digit first",
+    "string_too_long": "it should have 100 characters at most",
     "too_short": "it should have one at least",
+    "list_type": "it should be a list; variants are written as [[variants]]",
+    "dict_type": "it should be a table, such as {steps = 2000}",
     "model_type": "it should be a table, such as those below [[variants]]",
 }
 """What to say of an error in place of the library's words, by its kind."""
@@ -113,7 +116,7 @@ def read_jobs(
             f"{path}: results are kept under the file's name, and {path.stem!r} cannot be one; rename it "
             "to a letter or digit, then letters, digits, spaces, '.', '_' and '-'"
         )
-    if not content.keys().isdisjoint(_Study.model_fields.keys() - Config.model_fields.keys()):
+    if "variants" in content or ("base" in content and "graph" not in content):
         return _of_study(path, content, seeds, only)
     if only:
         raise ConfigError(
@@ -191,7 +194,10 @@ def _config(path: Path, study: _Study, variant: _Variant) -> tuple[Config, Path]
             f"{path}: variant {variant.name!r}: base = {base!r} is no file; name one by its path from the "
             "folder of the study"
         )
-    config = Config.load(file)
+    try:
+        config = Config.load(file)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: variant {variant.name!r}: base: {error}") from None
     values = config.model_dump()
     if variant.preset is not None:
         try:

@@ -9,7 +9,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from golde.report.results import EMBEDDING, Record, by_configuration, read_records, summary
+from golde.report.results import (
+    EMBEDDING,
+    Record,
+    by_configuration,
+    is_complete,
+    read_records,
+    summary,
+)
 
 NOT_RUN = "not run"
 
@@ -83,8 +90,8 @@ def _with_spread(standard: dict[str, float], spread: dict[str, float] | None) ->
     return mean if spread is None else f"{mean}±{spread['mrr']:.4f}".replace("±0.", "±.")
 
 
-REPLACED = "what-the-configurations-reached-before"
-"""The section of the page that has results of before."""
+EARLIER = "What the configurations reached before"
+"""The heading of the section with results that were replaced."""
 
 READING = (
     "Test: filtered, both sides, realistic rank on ties. MRR with its standard deviation over seeds; "
@@ -116,15 +123,20 @@ def _earlier(records: Iterable[Record]) -> str:
     """How often configurations were ranked on test before, with other settings or code, in words."""
     before = Counter[str]()
     for record in records:
-        before[record["config"]] = max(before[record["config"]], len(record["replaced"]))
+        times = sum(map(is_complete, record["replaced"]))
+        before[record["config"]] = max(before[record["config"]], times)
     found = [f"{name} {times} time{'s' * (times != 1)}" for name, times in before.items() if times]
     if not found:
         return ""
     return (
         " Each training was ranked on test once under each protocol, and where evidence counts once more "
         "without it. Configurations were revised on validation, or timed again as they were, and trained "
-        f"anew ({', '.join(found)}): [what they reached before](results.md#{REPLACED}) is kept."
+        f"anew ({', '.join(found)}): [what they reached before](results.md#{_anchor(EARLIER)}) is kept."
     )
+
+
+def _anchor(heading: str) -> str:
+    return heading.lower().replace(" ", "-")
 
 
 def held_out(records: Iterable[Record]) -> str:
@@ -175,9 +187,7 @@ def shared(records: Iterable[Record]) -> str:
     many = max(one["training"]["trainings_at_a_time"] for one in crowded)
     names = list(dict.fromkeys(one["config"] for one in crowded))
     some = f" of {' and '.join(names)}" if len(crowded) < len(every) and len(names) < 4 else ""
-    return (
-        f", up to {many} trainings{some} at a time by one command, beside which others may have run"
-    )
+    return f", up to {many} trainings{some} at a time by one command, other commands not counted"
 
 
 def mean_or_not_run(values: Sequence[float], name: str) -> str:

@@ -8,7 +8,15 @@ from statistics import fmean
 from golde.config import Config
 from golde.errors import GoldeError, RetiredSettingError
 from golde.report.notes import splits
-from golde.report.results import EMBEDDING, STANDARD, Record, read_records, values, variants
+from golde.report.results import (
+    EMBEDDING,
+    STANDARD,
+    Record,
+    by_configuration,
+    read_records,
+    values,
+    variants,
+)
 from golde.report.seeds import apart
 from golde.report.tables import Table, figure, machine, short_commit
 
@@ -66,18 +74,21 @@ def variation_sections(results: Path) -> list[str]:
 
 
 def study_names(results: Path) -> list[str]:
-    """Every study that there are results of."""
-    return list(dict.fromkeys(record["study"] for record in read_records(results, "studies")))
+    """Every study that there are result files of."""
+    return sorted({path.parts[-3] for path in (results / "studies").glob("*/*/seed-*.json")})
 
 
 def study_tables(results: Path, study: str) -> list[Table]:
-    """The variants of one study, a table a graph: the best first, beside the configuration if it is one."""
-    records = [r for r in read_records(results, "studies") if r["study"] == study]
-    if not records:
-        known = ", ".join(study_names(results)) or "none"
-        raise GoldeError(f"--study {study}: {results} has no results of it; it has {known}")
-    found = variants(records, study)
-    return [_table(graph, _of(graph, found)) for graph in dict.fromkeys(g for g, _ in found)]
+    """The variants of one study, a table a graph: the best first, beside GRAPH-as-configured if there."""
+    known = study_names(results)
+    if study not in known:
+        names = ", ".join(known) or "none"
+        raise GoldeError(f"--study {study}: {results} has no results of it; it has {names}")
+    found = by_configuration(read_records(results, "studies", study))
+    return [
+        _table(graph, variants, unchanged=f"{graph}-{UNCHANGED}")
+        for graph, variants in found.items()
+    ]
 
 
 def _tables(found: dict[tuple[str, str], list[Record]]) -> list[Table]:
@@ -94,10 +105,10 @@ def _of(graph: str, found: dict[tuple[str, str], list[Record]]) -> dict[str, lis
     return {variant: records for (of, variant), records in found.items() if of == graph}
 
 
-def _table(graph: str, found: dict[str, list[Record]]) -> Table:
-    base = fmean(values(found[UNCHANGED], "mrr")) if UNCHANGED in found else None
+def _table(graph: str, found: dict[str, list[Record]], unchanged: str = UNCHANGED) -> Table:
+    base = fmean(values(found[unchanged], "mrr")) if unchanged in found else None
     rows = [
-        _row(name, records, None if name == UNCHANGED else base)
+        _row(name, records, None if name == unchanged else base)
         for name, records in sorted(found.items(), key=lambda one: -fmean(values(one[1], "mrr")))
     ]
     return Table(graph, HEAD, rows, _note(found))
