@@ -311,7 +311,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except RecursionError:
-        raise ConfigError(f"{path}: cannot read the configuration: nested too deeply") from None
+        why = "nested too deeply"
     except OSError as error:
         why = f"{error.strerror or error}; check the path and its rights"
     except UnicodeDecodeError as error:

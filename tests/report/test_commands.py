@@ -83,6 +83,18 @@ def test_a_study_goes_on_where_one_variant_fails(
     assert named.endswith("shown by: golde report --results 'my results' --study s\n")
 
 
+def test_a_study_that_is_ranked_on_another_split_again_can_be_read(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(config_file.parent)
+    study = config_file.with_name("s.toml")
+    for split, again in (("valid", []), ("test", ["--again"])):
+        study.write_text(f'base = "small.toml"\nsplit = "{split}"\n[[variants]]\nname = "a"\n')
+        done = call("reproduce", study, "--device", "cpu", *again)
+        assert done.exit_code == 0, done.output
+    assert "Test, standard protocol" in call("report", "--study", "s").stdout
+
+
 def test_what_is_trained_already_is_only_ranked(
     config_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,12 +106,19 @@ def test_what_is_trained_already_is_only_ranked(
     assert "seed 0: going on from runs/ring/small/seed-0" in elsewhere.stderr
 
 
-def test_a_seed_beside_seeds_of_other_settings_is_refused_before_it_is_trained(
-    config_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def seed_0_done(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The words to reproduce more seeds with, where the first is reproduced."""
     monkeypatch.chdir(config_file.parent)
-    words = ["reproduce", config_file, "--device", "cpu", "--seeds"]
+    words: list[object] = ["reproduce", config_file, "--device", "cpu", "--seeds"]
     assert call(*words, "0").exit_code == 0
+    return words
+
+
+def test_a_seed_beside_seeds_of_other_settings_is_refused_before_it_is_trained(
+    config_file: Path, seed_0_done: list[object]
+) -> None:
+    words = seed_0_done
     config_file.write_text(config_file.read_text().replace("steps = 12", "steps = 13"))
     refused = call(*words, "1")
     assert refused.exit_code == 2
@@ -110,15 +129,10 @@ def test_a_seed_beside_seeds_of_other_settings_is_refused_before_it_is_trained(
     assert call("report").exit_code == 0
 
 
-def test_a_damaged_run_does_not_keep_others_from_being_trained(
-    config_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(config_file.parent)
-    words = ["reproduce", config_file, "--device", "cpu", "--seeds"]
-    assert call(*words, "0").exit_code == 0
+def test_a_damaged_run_does_not_keep_others_from_being_trained(seed_0_done: list[object]) -> None:
     Path("results/runs/ring/small/seed-0.json").unlink()
     Path("runs/ring/small/seed-0/run.json").write_text("{}")
-    done = call(*words, "0,1")
+    done = call(*seed_0_done, "0,1")
     assert done.exit_code == 2
     assert "1 of 2 failed" in done.stderr
     assert Path("results/runs/ring/small/seed-1.json").is_file()

@@ -139,7 +139,7 @@ class Place:
         if record["split"] != self.job.split:
             return f"ranked on {record['split']} there and {self.job.split} here"
         try:
-            there = Config.from_dict(record["settings"], source=str(self.path))
+            there = Config.from_dict(record["settings"], source=f"seed-{record['seed']}.json")
         except ConfigError as error:  # a setting that is no more
             return str(error)
         return there.with_values(training={"seed": self.job.seed}).difference(self.config)

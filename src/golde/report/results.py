@@ -71,7 +71,7 @@ _NUMBERS = (
     *("training.seconds", "training.steps", "training.trainings_at_a_time"),
     "parameters.entity",
 )
-_SAME = ("graph", "config", "study", "seed", "split")
+_SAME = ("graph", "config", "study", "seed")
 """What a result has in common with the one that it took the place of."""
 
 _NUMBERS_OF_EVIDENCE = ("hops", "scale", "joined")
@@ -92,6 +92,7 @@ def read_record(path: Path) -> Record:
         )
     _check_kinds(str(path), record)
     _check_numbers(str(path), record)
+    _check_split(str(path), record)
     _check_size(path, record)
     _check_place(path, record)
     for place, old in enumerate(record["replaced"]):
@@ -100,6 +101,7 @@ def read_record(path: Path) -> Record:
             raise RunError(f"{where}: is no object; {_FIX}")
         _check_kinds(where, {"replaced": [], **old})
         _check_numbers(where, old)
+        _check_split(where, old)
         if other := [key for key in _SAME if old[key] != record[key]]:
             raise RunError(
                 f"{where}: {other[0]!r} is {old[other[0]]!r}, and {record[other[0]]!r} in what took its "
@@ -115,6 +117,8 @@ def _check_kinds(where: str, record: Record) -> None:
             raise RunError(f"{where}: {key!r} is missing or no {kind.__name__}; {_FIX}")
     if not isinstance(_at(record, "study"), str | None):
         raise RunError(f"{where}: 'study' is missing, or neither a str nor null; {_FIX}")
+    if not all(isinstance(_at(one, "when"), str | None) for one in record["evaluations"]):
+        raise RunError(f"{where}: 'evaluations' has one that does not say when; {_FIX}")
 
 
 def _check_numbers(where: str, record: Record) -> None:
@@ -165,17 +169,20 @@ def _check_size(path: Path, record: Record) -> None:
 
 
 def _check_place(path: Path, record: Record) -> None:
-    """Refuse a file of another training than its folders and name say, or that has ranked another split."""
+    """Refuse a file of another training than its folders and name say."""
     study, file = record["study"], f"seed-{record['seed']}.json"
-    kind, splits = ("studies", ("valid", "test")) if study else ("runs", ("test",))
-    belongs = Path(kind, study or record["graph"], record["config"], file)
+    belongs = Path("studies" if study else "runs", study or record["graph"], record["config"], file)
     if path.parts[-4:] != belongs.parts:
         raise RunError(
             f"{path}: what is inside belongs to {belongs.as_posix()}; move it there, or {_FIX}"
         )
+
+
+def _check_split(where: str, record: Record) -> None:
+    kind, splits = ("studies", ("valid", "test")) if record["study"] else ("runs", ("test",))
     if record["split"] not in splits:
         raise RunError(
-            f"{path}: 'split' is {record['split']!r}, and files of {kind}/ are ranked on "
+            f"{where}: 'split' is {record['split']!r}, and files of {kind}/ are ranked on "
             f"{' or '.join(splits)}; {_FIX}"
         )
 

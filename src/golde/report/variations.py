@@ -85,14 +85,17 @@ def study_tables(results: Path, study: str) -> list[Table]:
         names = ", ".join(known) or "none"
         raise GoldeError(f"--study {study}: {results} has no results of it; it has {names}")
     found = by_configuration(read_records(results, "studies", study))
-    return [
-        _table(graph, variants, unchanged=f"{graph}-{UNCHANGED}")
-        for graph, variants in found.items()
-    ]
+    if not found:
+        raise GoldeError(f"--study {study}: nothing of it is ranked to the end; reproduce it again")
+    return [_table(graph, named, f"{graph}-{UNCHANGED}") for graph, named in found.items()]
 
 
 def _tables(found: dict[tuple[str, str], list[Record]]) -> list[Table]:
-    return [_table(graph, _of(graph, found)) for graph, variant in found if variant == UNCHANGED]
+    return [
+        _table(graph, _of(graph, found), _words(UNCHANGED))
+        for graph, variant in found
+        if variant == UNCHANGED
+    ]
 
 
 def _evidence_tables(found: dict[tuple[str, str], list[Record]]) -> list[Table]:
@@ -102,10 +105,15 @@ def _evidence_tables(found: dict[tuple[str, str], list[Record]]) -> list[Table]:
 
 
 def _of(graph: str, found: dict[tuple[str, str], list[Record]]) -> dict[str, list[Record]]:
-    return {variant: records for (of, variant), records in found.items() if of == graph}
+    """The variants of a graph, called by words."""
+    return {_words(variant): records for (of, variant), records in found.items() if of == graph}
 
 
-def _table(graph: str, found: dict[str, list[Record]], unchanged: str = UNCHANGED) -> Table:
+def _words(variant: str) -> str:
+    return variant.replace("-", " ")
+
+
+def _table(graph: str, found: dict[str, list[Record]], unchanged: str) -> Table:
     base = fmean(values(found[unchanged], "mrr")) if unchanged in found else None
     rows = [
         _row(name, records, None if name == unchanged else base)
@@ -134,9 +142,9 @@ def _row(name: str, records: list[Record], base: float | None) -> list[str]:
     mrr = fmean(values(records, "mrr"))
     difference = "" if base is None else f"{mrr - base:+.4f}".replace("0.", ".")
     others = [figure(one, fmean(values(records, one))) for one in ("hits@10", "mr")]
-    words = name.replace("-", " ") + (" †" if any(map(_has_retired_setting, records)) else "")
+    marked = name + (" †" if any(map(_has_retired_setting, records)) else "")
     seeds = len({record["seed"] for record in records})
-    return [words, str(seeds), f"{mrr:.4f}".removeprefix("0"), difference, *others]
+    return [marked, str(seeds), f"{mrr:.4f}".removeprefix("0"), difference, *others]
 
 
 def _note(found: dict[str, list[Record]]) -> str:
