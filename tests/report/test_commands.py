@@ -19,6 +19,7 @@ from golde.inference.run import Run
 from golde.report.processes import Command, run_side_by_side
 from golde.report.reproduce import Place
 from golde.report.studies import read_jobs
+from golde.training.loop import StoppedError
 
 
 def call(*words: object) -> Any:
@@ -127,6 +128,19 @@ def test_a_seed_beside_seeds_of_other_settings_is_refused_before_it_is_trained(
     assert not Path("runs/ring/small/seed-1").exists()
     assert call(*words, "0,1", "--again").exit_code == 0
     assert call("report").exit_code == 0
+
+
+def test_who_stops_the_only_seed_that_is_made_anew_is_told_of_no_others(
+    seed_0_done: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*given: object, **named: object) -> None:
+        raise StoppedError("stopped")
+
+    monkeypatch.setattr("golde.report.reproduce.reproduce", stop)
+    one = call(*seed_0_done, "0", "--again")
+    assert one.exit_code == 130
+    assert one.stderr.endswith("stopped; the same command goes on\n")
+    assert "name the rest" in call(*seed_0_done, "0,1", "--again").stderr
 
 
 def test_a_damaged_run_does_not_keep_others_from_being_trained(seed_0_done: list[object]) -> None:

@@ -161,14 +161,16 @@ def test_what_a_configuration_reached_before_is_shown(results: Path) -> None:
     del half["figures"]["self_filter"]  # never ranked to its end
     crowded = {"seconds": 50.0, "steps": 500, "trainings_at_a_time": 3}
     second = {"commit": "second0", "evaluations": [{"when": "2026-02-02"}]}
-    keep(results, record("wn18rr", "wn18rr", 0, MRR[0], replaced=[before(0.5, **second), half]))
+    third = {"commit": "third00", "evaluations": [{"when": "2026-03-03"}]}
+    then = [before(0.5, **second), before(0.7, **third), half]
+    keep(results, record("wn18rr", "wn18rr", 0, MRR[0], replaced=then))
     first = {"commit": "first00", "evaluations": [{"when": "2026-01-01"}]}
-    other = {"settings": {"model": {"signature": "P16"}}, "evaluations": [{"when": "2026-03-03"}]}
+    other = {"settings": {"model": {"signature": "P16"}}, "evaluations": [{"when": "2026-04-04"}]}
     then = [
         before(0.4, **first, seed=1),
         before(0.52, **second, seed=1, training=crowded),
         before(0.53, **second, seed=1),  # once more as it was
-        before(0.6, **second | other, seed=1),
+        before(0.6, **third | other, seed=1),
     ]
     keep(results, record("wn18rr", "wn18rr", 1, MRR[1], replaced=then))
     rows = [line for line in earlier_section(results).splitlines() if line.startswith("| wn18rr")]
@@ -176,7 +178,8 @@ def test_what_a_configuration_reached_before_is_shown(results: Path) -> None:
         "| wn18rr | wn18rr | 1 | .4000 | .500 | 400 | .405 |  | 101 s | first00 |",
         "| wn18rr | wn18rr | 2 | .5100±.0141 | .610 | 510 | .515 |  | 75 s | second0 |",
         "| wn18rr | wn18rr | 1 | .5300 | .630 | 530 | .535 |  | 101 s | second0 |",
-        "| wn18rr | wn18rr | 1 | .6000 | .700 | 600 | .605 |  | 101 s | second0 |",
+        "| wn18rr | wn18rr | 1 | .7000 | .800 | 700 | .705 |  | 100 s | third00 |",
+        "| wn18rr | wn18rr | 1 | .6000 | .700 | 600 | .605 |  | 101 s | third00 |",
     ]
     assert earlier_section(results).endswith(
         " a GPU, Python 3, torch 2, Triton 1, up to 3 trainings of wn18rr at a time by one command, other "
