@@ -2,6 +2,10 @@
 
 Triton decides when it is imported, and for every kernel when that is defined, whether it interprets. So
 all of them are imported here, before a test or ``torch.compile`` does.
+
+A GPU makes a product the same way wherever in a tile it stands, and kernels that make it twice count on that.
+The interpreter leaves products to NumPy's BLAS, where the order of a sum hangs on the processor and on where
+it stands. So here they are summed in a fixed order.
 """
 
 from __future__ import annotations
@@ -10,18 +14,30 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from golde.kernels import triton
 
+
+def _dot(builder: Any, a: Any, b: Any, d: Any, *precision: Any) -> Any:
+    """``d + a b`` as the interpreter's, one rounded product after another, in the precision of ``d``."""
+    total = np.zeros_like(d.data)
+    for k in range(a.data.shape[-1]):
+        total += a.data[..., :, k, None] * b.data[..., None, k, :]
+    return type(d)(total + d.data, d.dtype.scalar)
+
+
 if find_spec("triton") is not None and not torch.cuda.is_available():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_INTERPRET", "1")
         for module in iter_modules(triton.__path__):
             import_module(f"{triton.__name__}.{module.name}")
+    import_module("triton.runtime.interpreter").InterpreterBuilder.create_dot = _dot
 
 
 @pytest.fixture
