@@ -119,12 +119,14 @@ def test_gradients_are_the_derivatives(letter: str, K: int, M: int, norm: int) -
 @contract
 @pytest.mark.parametrize("norm", [1, 2])
 @dtypes
-def test_blocks_do_not_show(
+def test_tiles_do_not_show(
     letter: str, norm: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Odd shapes in blocks of one or two queries: values and gradients of the plain form."""
+    """Odd shapes in tiles of a few queries and candidates: values and gradients of the plain form."""
     # The package's name ``pairwise`` is the function, so the module is looked up.
-    monkeypatch.setattr(import_module("golde.kernels.pairwise"), "BLOCK_ELEMENTS", 50)
+    module = import_module("golde.kernels.pairwise")
+    monkeypatch.setattr(module, "BLOCK_ELEMENTS", 50)
+    monkeypatch.setattr(module, "TILE_SIDE", 3)
     group = build(letter, 3, 3, dtype)
     heads, tails = (normal(n, 3, 3, seed=n).to(dtype) for n in (7, 11))
     weight = normal(7, 11, seed=6).to(dtype)

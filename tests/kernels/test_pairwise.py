@@ -26,6 +26,9 @@ from golde.kernels import (
 from golde.kernels.finish import _complement
 from oracles import ask, normal, randomised, seeded
 
+# The package's name ``pairwise`` is the function, so the module is looked up.
+module = import_module("golde.kernels.pairwise")
+
 WIDTH = 4
 FINISHES = {"root": Root(), "geodesic": Geodesic()}
 Distance = Callable[[Core, Core, Finish, int], Tensor]
@@ -44,8 +47,10 @@ def _poisoned_memory() -> Iterator[None]:
     torch.use_deterministic_algorithms(False)
 
 
-def block_elements(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    monkeypatch.setattr(import_module("golde.kernels.pairwise"), "BLOCK_ELEMENTS", count)
+def in_tiles(monkeypatch: pytest.MonkeyPatch, count: int, side: int) -> None:
+    """Of so many elements at most, and of about so many queries and candidates."""
+    monkeypatch.setattr(module, "BLOCK_ELEMENTS", count)
+    monkeypatch.setattr(module, "TILE_SIDE", side)
 
 
 def uniform(*shape: int, low: float, high: float, seed: int) -> Tensor:
@@ -82,23 +87,52 @@ def outcome(
 @pytest.mark.parametrize(
     ("M", "B", "N"), [(1, 1, 1), (3, 1, 5), (3, 7, 1), (1, 7, 5), (3, 7, 5), (5, 13, 11)]
 )
-@pytest.mark.parametrize("block", [1, 40, 150, 1 << 16])
-def test_blocks_are_the_plain_form(
+@pytest.mark.parametrize(
+    ("block", "side"), [(1, 64), (40, 2), (40, 64), (150, 1), (150, 4), (1 << 17, 64)]
+)
+def test_tiles_are_the_plain_form(
     finish: Finish,
     norm: int,
     M: int,
     B: int,
     N: int,
     block: int,
+    side: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Blocks of one row, of rows that do not divide B, and of everything; also clamped products."""
-    block_elements(monkeypatch, block)
+    """Tiles of one pair, of rows or columns alone, that divide neither side, and of all; also clamped x."""
+    in_tiles(monkeypatch, block, side)
     for spread in (0.1, 2.0):
         query, candidate = (leaves(core) for core in sides(finish, M, B, N, spread=spread))
         expected = outcome(pairwise_reference, query, candidate, finish, norm)
         found = outcome(pairwise, query, candidate, finish, norm)
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("M", "B", "N"),
+    [
+        (28, 1500, 2000),
+        (72, 1000, 40_943),
+        (1, 3, 200_000),
+        (5000, 70, 90),
+        (16, 1024, 64),
+        (2, 0, 9),
+    ],
+)
+def test_tiles_are_compact_and_fit(M: int, B: int, N: int, compiled: bool) -> None:
+    """Each pair is in one of them, none has too many elements, and none is thinner than it need be."""
+    query, candidate = (torch.empty(M, n, 1, device="cpu") for n in (B, N))
+    down, over = module._tiles(query, candidate, compiled)
+    for spans, length in ((down, B), (over, N)):
+        assert [i for span in spans for i in range(length)[span]] == list(range(length))
+    rows, columns = (max(s.stop - s.start for s in spans) for spans in (down, over))
+    room = module.BLOCK_ELEMENTS * (module.COMPILED_BLOCKS if compiled else 1)
+    assert rows * columns * M <= room
+    side = min(module.TILE_SIDE, int((room // M) ** 0.5))
+    assert rows >= min(B, side)
+    assert columns >= min(N, side)
 
 
 def test_the_large_spread_reaches_the_clamp() -> None:
@@ -141,12 +175,12 @@ def test_gradients_are_the_derivatives(finish: Finish, norm: int) -> None:
 @letters
 @norms
 @dtypes
-@pytest.mark.parametrize("block", [7, 1 << 16])
+@pytest.mark.parametrize("block", [7, 1 << 17])
 def test_zero_vectors_and_coincident_points(
     letter: str, norm: int, dtype: torch.dtype, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through the geometry, where the terms that blow up cancel: both forms agree and are finite."""
-    block_elements(monkeypatch, block)
+    in_tiles(monkeypatch, block, 2)
     M, K = 2, 3
     dimension = K + GEOMETRIES[letter].unstored
     group = randomised(GEOMETRIES[letter](dimension, M, 1), seed=3, scale=0.4).to(dtype)

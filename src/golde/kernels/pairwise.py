@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
+from math import isqrt
 from typing import Any, NamedTuple
 
 import torch
@@ -19,11 +20,17 @@ from torch import Tensor
 from golde.kernels.finish import Finish, Root, Scalars
 from golde.kernels.triton.support import supports
 
-BLOCK_ELEMENTS = 1 << 16
-"""Pairs × components handled at a time: a few such blocks of float32 stay in a core's cache."""
+BLOCK_ELEMENTS = 1 << 17
+"""Pairs × components handled at a time: a few such tiles of float32 stay in a core's cache."""
 
 COMPILED_BLOCKS = 4
-"""One compiled loop keeps fewer intermediates than a chain of operations, so its blocks are larger."""
+"""One compiled loop keeps fewer intermediates than a chain of operations, so its tiles are larger."""
+
+TILE_SIDE = 64
+"""Queries of a tile, at least if there are so many, and what its candidates are a multiple of, likewise.
+
+Products of a few rows with very many columns are several times slower than those of a compact tile.
+"""
 
 DEVICE_BLOCK_ELEMENTS = 1 << 26
 """The same on a GPU, where a block has to keep all of it busy."""
@@ -61,8 +68,8 @@ def pairwise(
 ) -> Tensor:
     """``Σ_m d_m(q_b, c_n)^norm`` for every query and every candidate, (B, N).
 
-    The best form there is: fused kernels on a GPU, blocks that stay in cache on a CPU, else the plain
-    form. With ``compiled`` the pointwise work of a block is one loop (see ``can_compile``).
+    The best form there is: fused kernels on a GPU, tiles that stay in cache on a CPU, else the plain
+    form. With ``compiled`` the pointwise work of a tile is one loop (see ``can_compile``).
     """
     device = query.vector.device
     with torch.autocast(device.type, enabled=False):
@@ -78,14 +85,14 @@ def pairwise(
 
 
 def _values(finish: Finish, norm: int, x: Tensor, query: Scalars, candidate: Scalars) -> Tensor:
-    """The pointwise work of a block, forward: (M, b, N) to (b, N)."""
+    """The pointwise work of a tile, forward: (M, b, n) to (b, n)."""
     return _power(finish.value(x, query, candidate), norm).sum(0)
 
 
 def _gradients(
     finish: Finish, norm: int, grad: Tensor, x: Tensor, query: Scalars, candidate: Scalars
 ) -> tuple[Tensor, Scalars, Scalars]:
-    """The pointwise work of a block, backward; gradients of scalars are summed over their pairs."""
+    """The pointwise work of a tile, backward; gradients of scalars are summed over their pairs."""
     if norm == 2:
         grad = 2 * grad * finish.value(x, query, candidate)
     grad_x, to_query, to_candidate = finish.gradient(grad, x, query, candidate)
@@ -111,7 +118,7 @@ def can_compile() -> bool:
 
 
 class _Blocked(torch.autograd.Function):
-    """The same, a block of queries at a time so that intermediates stay in cache, recomputed in backward."""
+    """The same, a tile at a time so that intermediates stay in cache, recomputed in backward."""
 
     @staticmethod
     def forward(
@@ -131,9 +138,13 @@ class _Blocked(torch.autograd.Function):
         columns, rows = _broadcast(*finish.sides(of_query, of_candidate))
         values = _compiled()[0] if compiled else _values
         out = q.new_empty(q.shape[1], c.shape[1])
-        for block in _blocks(q, c, compiled):
-            x = torch.bmm(q[:, block], c.mT)  # (M, b, N)
-            out[block] = values(finish, norm, x, tuple(s[:, block] for s in columns), rows)
+        down, over = _tiles(q, c, compiled)
+        for queries in down:
+            own = tuple(s[:, queries] for s in columns)
+            for candidates in over:
+                x = torch.bmm(q[:, queries], c[:, candidates].mT)  # (M, b, n)
+                theirs = tuple(s[:, :, candidates] for s in rows)
+                out[queries, candidates] = values(finish, norm, x, own, theirs)
         return out
 
     @staticmethod
@@ -143,28 +154,39 @@ class _Blocked(torch.autograd.Function):
         of_query, of_candidate = _detached(scalars[: ctx.split]), _detached(scalars[ctx.split :])
         columns, rows = _broadcast(*ctx.finish.sides(of_query, of_candidate))
         gradients = _compiled()[1] if ctx.compiled else _gradients
-        # Transposed: a product whose long side is last is up to five times as quick on a CPU.
-        grad_q = q.new_empty(q.shape[0], q.shape[2], q.shape[1])
-        grad_c = c.new_zeros(c.shape[0], c.shape[2], c.shape[1])
-        grad_query = [torch.empty_like(s) for s in of_query]
+        # Transposed: a product whose long side is last is up to five times as quick on a CPU, and so is
+        # one that is added to what lies in one piece; hence a sum for each span.
+        down, over = _tiles(q, c, ctx.compiled)
+        grads_q, grads_c = (
+            [side.new_zeros(*side[:, span].mT.shape) for span in spans]
+            for side, spans in ((q, down), (c, over))
+        )
+        grad_query = [torch.zeros_like(s) for s in of_query]
         grad_candidate = [torch.zeros_like(s) for s in of_candidate]
-        for block in _blocks(q, c, ctx.compiled):
-            x = torch.bmm(q[:, block], c.mT)
-            own = tuple(s[:, block] for s in columns)
-            grad_x, to_query, to_candidate = gradients(
-                ctx.finish, ctx.norm, grads[0][block], x, own, rows
-            )
-            grad_q[:, :, block] = torch.bmm(c.mT, grad_x.mT)
-            grad_c.baddbmm_(q[:, block].mT, grad_x)
-            for total, part in zip(grad_query, to_query, strict=True):
-                total[:, block] = part
-            for total, part in zip(grad_candidate, to_candidate, strict=True):
-                total += part
+        for queries, grad_q in zip(down, grads_q, strict=True):
+            own = tuple(s[:, queries] for s in columns)
+            for candidates, grad_c in zip(over, grads_c, strict=True):
+                x = torch.bmm(q[:, queries], c[:, candidates].mT)
+                grad_x, to_query, to_candidate = gradients(
+                    ctx.finish,
+                    ctx.norm,
+                    grads[0][queries, candidates],
+                    x,
+                    own,
+                    tuple(s[:, :, candidates] for s in rows),
+                )
+                grad_q.baddbmm_(c[:, candidates].mT, grad_x.mT)
+                grad_c.baddbmm_(q[:, queries].mT, grad_x)
+                for total, part in zip(grad_query, to_query, strict=True):
+                    total[:, queries] += part
+                for total, part in zip(grad_candidate, to_candidate, strict=True):
+                    total[:, candidates] += part
+        grad_q, grad_c = torch.cat(grads_q, 2), torch.cat(grads_c, 2)
         return None, None, None, None, grad_q.mT, grad_c.mT, *grad_query, *grad_candidate
 
 
 def _broadcast(query: Scalars, candidate: Scalars) -> tuple[Scalars, Scalars]:
-    """Query scalars as columns and candidate scalars as rows of a block."""
+    """Query scalars as columns and candidate scalars as rows of a tile."""
     return tuple(s.unsqueeze(2) for s in query), tuple(s.unsqueeze(1) for s in candidate)
 
 
@@ -176,12 +198,21 @@ def _detached(scalars: Sequence[Tensor]) -> Scalars:
 _blocked: Callable[..., Tensor] = _Blocked.apply
 
 
-def _blocks(q: Tensor, c: Tensor, compiled: bool) -> list[slice]:
+def _tiles(q: Tensor, c: Tensor, compiled: bool) -> tuple[list[slice], list[slice]]:
+    """The spans of queries and of candidates that every tile is one pair of; at least one of each."""
     elements = BLOCK_ELEMENTS * (COMPILED_BLOCKS if compiled else 1)
     if q.device.type != "cpu":
         elements = DEVICE_BLOCK_ELEMENTS
-    rows = max(1, elements // max(1, q.shape[0] * c.shape[1]))
-    return [slice(start, start + rows) for start in range(0, q.shape[1], rows)]
+    (M, B, _), N = q.shape, c.shape[1]
+    pairs = max(1, elements // max(1, M))
+    side = min(TILE_SIDE, isqrt(pairs))
+    wide = pairs // max(1, min(B, side))
+    wide = max(1, min(wide // side * side, N))
+    return _spans(B, pairs // wide), _spans(N, wide)
+
+
+def _spans(length: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, length)) for start in range(0, max(1, length), step)]
 
 
 def _power(distance: Tensor, norm: int) -> Tensor:
