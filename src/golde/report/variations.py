@@ -36,8 +36,13 @@ STUDIES = {
     ),
     "full-length": (
         "What moves accuracy at full length",
-        "Settings that help in short runs and are no part of the configuration, for as many steps and with "
-        "as many negatives as it has, or more, and with its evidence.",
+        "Settings that help most in short runs and are no part of the configuration, for as many steps and "
+        "with as many negatives as it has, or more, and with its evidence.",
+    ),
+    "small-full-length": (
+        "What moves accuracy at full length with 32 numbers",
+        "Settings that help most in short runs at full size, in the configuration with 32 numbers an entity, "
+        "for as many steps and with as many negatives as it has, or more; the embedding alone.",
     ),
     "baselines": (
         "Other models in the same trainer",
