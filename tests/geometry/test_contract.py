@@ -127,6 +127,7 @@ def test_tiles_do_not_show(
     module = import_module("golde.kernels.pairwise")
     monkeypatch.setattr(module, "BLOCK_ELEMENTS", 50)
     monkeypatch.setattr(module, "TILE_SIDE", 3)
+    monkeypatch.setattr(module, "LEAST_PAIRS", 1)
     group = build(letter, 3, 3, dtype)
     heads, tails = (normal(n, 3, 3, seed=n).to(dtype) for n in (7, 11))
     weight = normal(7, 11, seed=6).to(dtype)

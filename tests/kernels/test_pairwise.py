@@ -48,9 +48,9 @@ def _poisoned_memory() -> Iterator[None]:
 
 
 def in_tiles(monkeypatch: pytest.MonkeyPatch, count: int, side: int) -> None:
-    """Of so many elements at most, and of about so many queries and candidates."""
-    monkeypatch.setattr(module, "BLOCK_ELEMENTS", count)
-    monkeypatch.setattr(module, "TILE_SIDE", side)
+    """Of so many elements at most, or one pair, and of about so many queries and candidates."""
+    for name, value in {"BLOCK_ELEMENTS": count, "TILE_SIDE": side, "LEAST_PAIRS": 1}.items():
+        monkeypatch.setattr(module, name, value)
 
 
 def uniform(*shape: int, low: float, high: float, seed: int) -> Tensor:
@@ -118,21 +118,29 @@ def test_tiles_are_the_plain_form(
         (1, 3, 200_000),
         (5000, 70, 90),
         (16, 1024, 64),
+        (2, 1500, 14_529),
         (2, 0, 9),
+        (2, 9, 0),
+        (0, 9, 9),
     ],
 )
 def test_tiles_are_compact_and_fit(M: int, B: int, N: int, compiled: bool) -> None:
-    """Each pair is in one of them, none has too many elements, and none is thinner than it need be."""
+    """Each pair is in one of them, and they are neither too large, nor thin, nor more than need be."""
     query, candidate = (torch.empty(M, n, 1, device="cpu") for n in (B, N))
     down, over = module._tiles(query, candidate, compiled)
     for spans, length in ((down, B), (over, N)):
         assert [i for span in spans for i in range(length)[span]] == list(range(length))
+        assert len(spans) == 1 or min(s.stop - s.start for s in spans) > 1
     rows, columns = (max(s.stop - s.start for s in spans) for spans in (down, over))
-    room = module.BLOCK_ELEMENTS * (module.COMPILED_BLOCKS if compiled else 1)
-    assert rows * columns * M <= room
-    side = min(module.TILE_SIDE, int((room // M) ** 0.5))
-    assert rows >= min(B, side)
-    assert columns >= min(N, side)
+    room = module.BLOCK_ELEMENTS * (module.COMPILED_BLOCKS if compiled else 1) // max(1, M)
+    room = max(room, module.LEAST_PAIRS)
+    assert rows * columns <= 1.3 * room
+    side = min(module.TILE_SIDE, int(room**0.5))
+    assert rows >= min(B, side) / 2
+    assert columns >= min(N, side) / 2
+    assert len(down) * len(over) == 1 or rows * columns >= room / 2
+    for longest, length in ((rows, B), (columns, N)):
+        assert longest == length or longest % module.LANES == 0
 
 
 def test_the_large_spread_reaches_the_clamp() -> None:
@@ -269,16 +277,26 @@ def test_far_out_nothing_overflows(letter: str) -> None:
 @pytest.mark.parametrize(  # a second each; norm and finish are looked at one after the other
     ("name", "norm"), [("root", 2), ("geodesic", 1)]
 )
-def test_the_compiled_loop_is_the_chain_of_operations(name: str, norm: int) -> None:
+def test_the_compiled_loop_is_the_chain_of_operations(
+    name: str, norm: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one tile and in several, of whatever number; another number is not compiled anew to score."""
     if not can_compile():
         pytest.skip("torch.compile does not work here, and the eager version is used")
     finish = FINISHES[name]
-    query, candidate = (leaves(core) for core in sides(finish, 3, 7, 5))
-    expected = outcome(pairwise, query, candidate, finish, norm)
+    compiled: Distance = partial(pairwise, compiled=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the compiler's own, about versions of itself
-        found = outcome(partial(pairwise, compiled=True), query, candidate, finish, norm)
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+        for B, N, tiles in ((7, 5, (1, 1)), (9, 6, (3, 2)), (9, 4, (3, 1)), (3, 8, (1, 2))):
+            query, candidate = (leaves(core) for core in sides(finish, 3, B, N))
+            assert tuple(map(len, module._tiles(query.vector, candidate.vector, True))) == tiles
+            if tiles != (1, 1):
+                with torch.compiler.set_stance("fail_on_recompile"), torch.no_grad():
+                    compiled(query, candidate, finish, norm)
+            expected = outcome(pairwise_reference, query, candidate, finish, norm)
+            found = outcome(compiled, query, candidate, finish, norm)
+            torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+            in_tiles(monkeypatch, 9, 3)
 
 
 @pytest.mark.skipif(not can_compile(), reason="torch.compile does not work here")

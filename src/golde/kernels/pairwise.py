@@ -26,14 +26,20 @@ BLOCK_ELEMENTS = 1 << 17
 COMPILED_BLOCKS = 4
 """One compiled loop keeps fewer intermediates than a chain of operations, so its tiles are larger."""
 
+DEVICE_BLOCK_ELEMENTS = 1 << 26
+"""Pairs × components at a time on a GPU, where a tile has to keep all of it busy."""
+
 TILE_SIDE = 64
-"""Queries of a tile, at least if there are so many, and what its candidates are a multiple of, likewise.
+"""Queries of a tile, where there are so many and as many candidates find room beside them.
 
 Products of a few rows with very many columns are several times slower than those of a compact tile.
 """
 
-DEVICE_BLOCK_ELEMENTS = 1 << 26
-"""The same on a GPU, where a block has to keep all of it busy."""
+LANES = 16
+"""What lengths of spans are a multiple of if they can be: float32 numbers in the widest registers."""
+
+LEAST_PAIRS = 1024
+"""Pairs of a tile even where there are too many components for the cache: smaller products cost more."""
 
 
 class Core(NamedTuple):
@@ -133,50 +139,37 @@ class _Blocked(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(q, c, *scalars)
         ctx.finish, ctx.norm, ctx.compiled, ctx.split = finish, norm, compiled, split
-        c = c.contiguous()
-        of_query, of_candidate = _detached(scalars[:split]), _detached(scalars[split:])
-        columns, rows = _broadcast(*finish.sides(of_query, of_candidate))
         values = _compiled()[0] if compiled else _values
         out = q.new_empty(q.shape[1], c.shape[1])
-        down, over = _tiles(q, c, compiled)
-        for queries in down:
-            own = tuple(s[:, queries] for s in columns)
-            for candidates in over:
-                x = torch.bmm(q[:, queries], c[:, candidates].mT)  # (M, b, n)
-                theirs = tuple(s[:, :, candidates] for s in rows)
-                out[queries, candidates] = values(finish, norm, x, own, theirs)
+        down, over = _cut(finish, compiled, split, q, c, *scalars)
+        for queries, own in down:
+            for candidates, theirs in over:
+                x = torch.bmm(own.vector, theirs.vector.mT)  # (M, b, n)
+                sides = _broadcast(own.scalars, theirs.scalars)
+                out[queries, candidates] = values(finish, norm, x, *sides)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        q, c, *scalars = ctx.saved_tensors
-        c = c.contiguous()
-        of_query, of_candidate = _detached(scalars[: ctx.split]), _detached(scalars[ctx.split :])
-        columns, rows = _broadcast(*ctx.finish.sides(of_query, of_candidate))
         gradients = _compiled()[1] if ctx.compiled else _gradients
+        q, c, *scalars = ctx.saved_tensors
+        down, over = _cut(ctx.finish, ctx.compiled, ctx.split, q, c, *scalars)
         # Transposed: a product whose long side is last is up to five times as quick on a CPU, and so is
         # one that is added to what lies in one piece; hence a sum for each span.
-        down, over = _tiles(q, c, ctx.compiled)
         grads_q, grads_c = (
-            [side.new_zeros(*side[:, span].mT.shape) for span in spans]
-            for side, spans in ((q, down), (c, over))
+            [part.vector.new_zeros(part.vector.mT.shape) for _, part in side]
+            for side in (down, over)
         )
-        grad_query = [torch.zeros_like(s) for s in of_query]
-        grad_candidate = [torch.zeros_like(s) for s in of_candidate]
-        for queries, grad_q in zip(down, grads_q, strict=True):
-            own = tuple(s[:, queries] for s in columns)
-            for candidates, grad_c in zip(over, grads_c, strict=True):
-                x = torch.bmm(q[:, queries], c[:, candidates].mT)
-                grad_x, to_query, to_candidate = gradients(
-                    ctx.finish,
-                    ctx.norm,
-                    grads[0][queries, candidates],
-                    x,
-                    own,
-                    tuple(s[:, :, candidates] for s in rows),
-                )
-                grad_q.baddbmm_(c[:, candidates].mT, grad_x.mT)
-                grad_c.baddbmm_(q[:, queries].mT, grad_x)
+        grad_query = [torch.zeros_like(s) for s in scalars[: ctx.split]]
+        grad_candidate = [torch.zeros_like(s) for s in scalars[ctx.split :]]
+        for (queries, own), grad_q in zip(down, grads_q, strict=True):
+            for (candidates, theirs), grad_c in zip(over, grads_c, strict=True):
+                x = torch.bmm(own.vector, theirs.vector.mT)
+                sides = _broadcast(own.scalars, theirs.scalars)
+                grad = grads[0][queries, candidates]  # compiled code is quicker than with a copy
+                grad_x, to_query, to_candidate = gradients(ctx.finish, ctx.norm, grad, x, *sides)
+                grad_q.baddbmm_(theirs.vector.mT, grad_x.mT)
+                grad_c.baddbmm_(own.vector.mT, grad_x)
                 for total, part in zip(grad_query, to_query, strict=True):
                     total[:, queries] += part
                 for total, part in zip(grad_candidate, to_candidate, strict=True):
@@ -188,6 +181,25 @@ class _Blocked(torch.autograd.Function):
 def _broadcast(query: Scalars, candidate: Scalars) -> tuple[Scalars, Scalars]:
     """Query scalars as columns and candidate scalars as rows of a tile."""
     return tuple(s.unsqueeze(2) for s in query), tuple(s.unsqueeze(1) for s in candidate)
+
+
+def _cut(
+    finish: Finish, compiled: bool, split: int, q: Tensor, c: Tensor, *scalars: Tensor
+) -> tuple[list[tuple[slice, Core]], list[tuple[slice, Core]]]:
+    """Both sides in spans, with all that a pair needs of them; every tile is one span of each.
+
+    Each lies in memory of its own, a whole side as well, because code is compiled anew for other strides.
+    """
+    sides = finish.sides(_detached(scalars[:split]), _detached(scalars[split:]))
+    down, over = (
+        [(at, Core(_own(side[:, at]), tuple(_own(s[:, at]) for s in of_side))) for at in spans]
+        for side, of_side, spans in zip((q, c), sides, _tiles(q, c, compiled), strict=True)
+    )
+    return down, over
+
+
+def _own(part: Tensor) -> Tensor:
+    return part.clone(memory_format=torch.contiguous_format)
 
 
 def _detached(scalars: Sequence[Tensor]) -> Scalars:
@@ -204,15 +216,19 @@ def _tiles(q: Tensor, c: Tensor, compiled: bool) -> tuple[list[slice], list[slic
     if q.device.type != "cpu":
         elements = DEVICE_BLOCK_ELEMENTS
     (M, B, _), N = q.shape, c.shape[1]
-    pairs = max(1, elements // max(1, M))
+    pairs = max(LEAST_PAIRS, elements // max(1, M))
     side = min(TILE_SIDE, isqrt(pairs))
-    wide = pairs // max(1, min(B, side))
-    wide = max(1, min(wide // side * side, N))
+    wide = max(1, min(N, pairs // max(1, min(B, side))))
     return _spans(B, pairs // wide), _spans(N, wide)
 
 
-def _spans(length: int, step: int) -> list[slice]:
-    return [slice(start, min(start + step, length)) for start in range(0, max(1, length), step)]
+def _spans(length: int, about: int) -> list[slice]:
+    """Equally long but for the last: hardly ever is that of length 1, for which code is compiled anew."""
+    step = -(-length // max(1, -(-length // about)))
+    if about >= LANES:
+        step = -(-step // LANES) * LANES
+    starts = range(0, max(1, length), max(1, step))
+    return [slice(start, min(start + step, length)) for start in starts]
 
 
 def _power(distance: Tensor, norm: int) -> Tensor:
