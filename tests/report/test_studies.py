@@ -159,7 +159,7 @@ def test_what_ships_can_be_trained(path: Path) -> None:
             size = build(job.config.model, 10, 2).entity.shape[1]
         if job.study == "figure4":
             assert size == pytest.approx(float(job.name.rpartition("-")[2]), rel=0.011)
-        elif job.name.endswith("-k32") or (job.study or "").startswith("table3"):
+        elif job.name.endswith("-k32") or (job.study or "").startswith(("table3", "small-")):
             assert size == 32
         elif job.study:
             base = Config.load(ROOT / "configs" / f"{job.graph}.toml").model.signature
