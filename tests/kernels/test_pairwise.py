@@ -134,7 +134,7 @@ def test_tiles_are_compact_and_fit(M: int, B: int, N: int, compiled: bool) -> No
     rows, columns = (max(s.stop - s.start for s in spans) for spans in (down, over))
     room = module.BLOCK_ELEMENTS * (module.COMPILED_BLOCKS if compiled else 1) // max(1, M)
     room = max(room, module.LEAST_PAIRS)
-    assert rows * columns <= 1.3 * room
+    assert rows * columns <= room
     side = min(module.TILE_SIDE, int(room**0.5))
     assert rows >= min(B, side) / 2
     assert columns >= min(N, side) / 2

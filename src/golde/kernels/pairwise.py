@@ -222,13 +222,12 @@ def _tiles(q: Tensor, c: Tensor, compiled: bool) -> tuple[list[slice], list[slic
     return _spans(B, pairs // wide), _spans(N, wide)
 
 
-def _spans(length: int, about: int) -> list[slice]:
+def _spans(length: int, most: int) -> list[slice]:
     """Equally long but for the last: hardly ever is that of length 1, for which code is compiled anew."""
-    step = -(-length // max(1, -(-length // about)))
-    if about >= LANES:
-        step = -(-step // LANES) * LANES
-    starts = range(0, max(1, length), max(1, step))
-    return [slice(start, min(start + step, length)) for start in starts]
+    unit = LANES if most >= LANES else 1
+    count = max(1, -(-length // (most // unit * unit)))
+    step = max(1, -(-length // (count * unit))) * unit
+    return [slice(start, min(start + step, length)) for start in range(0, max(1, length), step)]
 
 
 def _power(distance: Tensor, norm: int) -> Tensor:
