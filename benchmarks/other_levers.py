@@ -17,7 +17,8 @@ on ties). The test split is not looked at.
 
     python benchmarks/other_levers.py --steps 1500 --negatives 300 --jobs 4 --out results/other_levers.json
 
-The file is written after every training; those that it has with the same settings are left out.
+The file is written after every training; those that it has with the same settings are left out, and those of
+a configuration that has changed since stay in it, for a table of their own.
 """
 
 from __future__ import annotations
@@ -176,7 +177,8 @@ def main() -> None:
             negatives=options.negatives,
             data_dir=options.data_dir,
         )
-        trainings = Trainings(options.out, __doc__.splitlines()[0], KEY)
+        question = __doc__.splitlines()[0]
+        trainings = Trainings(options.out, question, KEY, keep_other_settings=True)
         lacking = [task for task in asked if not trainings.has(task.config, *task.key)]
         if options.jobs > 1:
             study_side_by_side(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec
 
@@ -35,38 +35,65 @@ Training = dict[str, Any]
 
 
 class Trainings:
-    """The file of a study; ``key`` names what tells one training from another."""
+    """The file of a study; ``key`` names what tells one training from another.
+
+    One of a key takes the place of an earlier one, unless ``keep_other_settings``: then what was made with
+    other settings stays, beside whatever it was compared with.
+    """
 
     def __init__(
-        self, path: Path, question: str, key: Sequence[str], *, resume: bool = True
+        self,
+        path: Path,
+        question: str,
+        key: Sequence[str],
+        *,
+        resume: bool = True,
+        keep_other_settings: bool = False,
     ) -> None:
         self.path, self.question, self.key = path, question, tuple(key)
-        found = read_json(path)["trainings"] if resume and path.is_file() else []
-        self._all = {self._key_of(one): one for one in found}
+        self.keep_other_settings = keep_other_settings
+        self._all: list[Training] = (
+            read_json(path)["trainings"] if resume and path.is_file() else []
+        )
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def has(self, config: Config, *key: Any) -> bool:
         """Whether there is one of this key with these settings: a configuration may have changed since."""
-        found = self.get(*key)
-        if found is None:
-            return False
-        try:
-            return not Config.from_dict(found["settings"]).difference(config)
-        except ConfigError:  # a setting that is no more
-            return False
+        return any(_made_with(config, one) for one in self._of(key))
 
     def get(self, *key: Any) -> Training | None:
         """The training of this key, if there is one that did not fail."""
-        found = self._all.get(key)
-        return None if found is None or "failed" in found else found
+        return next((one for one in self._of(key) if "failed" not in one), None)
 
     def add(self, one: Training) -> None:
-        """Write it down, in the place of an earlier one with its key."""
-        self._all[self._key_of(one)] = one
-        write_json(self.path, {"question": self.question, "trainings": list(self._all.values())})
+        """Write it down, in the place of an earlier one."""
+        places = [i for i, other in enumerate(self._all) if self._replaces(one, other)]
+        if places:
+            self._all[places[0]] = one
+        else:
+            self._all.append(one)
+        write_json(self.path, {"question": self.question, "trainings": self._all})
+
+    def _of(self, key: Sequence[Any]) -> Iterator[Training]:
+        return (one for one in self._all if self._key_of(one) == tuple(key))
+
+    def _replaces(self, one: Training, other: Training) -> bool:
+        if self._key_of(one) != self._key_of(other):
+            return False
+        if not self.keep_other_settings or "failed" in other:
+            return True
+        return "failed" not in one and _made_with(Config.from_dict(one["settings"]), other)
 
     def _key_of(self, one: Training) -> tuple[Any, ...]:
         return tuple(one[part] for part in self.key)
+
+
+def _made_with(config: Config, one: Training) -> bool:
+    """Whether a training came to its end, and with these settings."""
+    try:
+        return "failed" not in one and not Config.from_dict(one["settings"]).difference(config)
+    except ConfigError:  # a setting that is no more
+        return False
 
 
 def attempted(

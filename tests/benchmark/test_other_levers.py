@@ -453,7 +453,9 @@ def test_it_runs_in_two_processes_and_goes_on_in_one(study: Any) -> None:
     assert again == alone  # nothing was trained again
 
 
-def test_what_failed_or_has_other_settings_is_tried_again(study: Any, tmp_path: Path) -> None:
+def test_what_failed_is_replaced_and_what_has_other_settings_stays_beside(
+    study: Any, tmp_path: Path
+) -> None:
     file = tmp_path / "ring.toml"
     usual = file.read_text("utf-8")
     file.write_text(usual.replace("P3x2 Q4x2", "P3x4"), "utf-8")
@@ -463,8 +465,12 @@ def test_what_failed_or_has_other_settings_is_tried_again(study: Any, tmp_path: 
     (first,) = study("--levers", "lorentzian")
     assert "failed" not in first
     file.write_text(usual.replace("batch_size = 10", "batch_size = 11"), "utf-8")
-    (second,) = study("--levers", "lorentzian")
-    assert [one["settings"]["training"]["batch_size"] for one in (first, second)] == [10, 11]
+    before, since = study("--levers", "lorentzian")
+    assert before == first
+    assert [one["settings"]["training"]["batch_size"] for one in (before, since)] == [10, 11]
+    assert study("--levers", "lorentzian") == [before, since]  # nothing was trained again
+    file.write_text(usual, "utf-8")
+    assert study("--levers", "lorentzian") == [before, since]
 
 
 def test_a_process_that_ends_badly_is_written_down(
