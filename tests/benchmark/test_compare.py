@@ -18,11 +18,12 @@ from golde.benchmark.clock import Memory, spread
 from golde.benchmark.compare import Comparison, bench
 from golde.benchmark.forms import Shared, form, plain
 from golde.benchmark.gathered import Gathered
+from golde.benchmark.provenance import provenance
 from golde.benchmark.size import Size
 from golde.benchmark.task import Task
 from golde.errors import ConfigError
 from golde.kernels import Core, Finish, pairwise_reference
-from golde.runs.commit import commit
+from golde.runs.commit import commit, loaded_commit
 from golde.training.update import Outcome
 
 CPU = torch.device("cpu")
@@ -293,3 +294,15 @@ def test_the_commit_is_ours_or_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOLDE_COMMIT")
     monkeypatch.setenv("PATH", "")
     assert commit() == "unknown"
+
+
+def test_figures_are_of_the_commit_that_their_process_began_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded_commit.cache_clear()
+    try:
+        for now in ("abc", "def"):
+            monkeypatch.setenv("GOLDE_COMMIT", now)
+            assert provenance(())["commit"] == "abc"
+    finally:
+        loaded_commit.cache_clear()

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from golde._version import __version__
-from golde.runs.commit import commit
+from golde.runs.commit import loaded_commit
 
 
 def provenance(packages: Iterable[str]) -> dict[str, Any]:
-    """Machine, versions and commit."""
+    """Machine, versions, and the commit that this process began with, whatever it has written since."""
     return {
         "machine": {
             "cpu": cpu_name(),
@@ -23,7 +23,7 @@ def provenance(packages: Iterable[str]) -> dict[str, Any]:
             "system": f"{platform.system()} {platform.release()}",
         },
         "versions": versions(packages),
-        "commit": commit(),
+        "commit": loaded_commit(),
     }
 
 
