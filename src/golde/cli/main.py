@@ -34,6 +34,7 @@ from golde.cli import (
     train,
     tune,
 )
+from golde.cli.allocator import keep_freed_memory
 from golde.cli.output import complain
 from golde.errors import GoldeError
 
@@ -132,6 +133,7 @@ def main() -> None:
     # on takes the cores from others that work on a busy machine (seen: thirty times slower), sleeping at
     # once costs more than most operations (three times slower on a quiet one).
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    keep_freed_memory()
     # A stream that was closed before the start (`>&-`) is None.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
