@@ -18,7 +18,8 @@ from golde.evaluation import evaluate as evaluation
 from golde.training import loop
 from golde.training.loop import DivergedError
 from golde.tuning import Study, search, winner
-from golde.tuning.study import KILLED, NAME
+from golde.tuning.study import NAME
+from golde.tuning.trial import KILLED
 
 MakeStudy = Callable[..., Study]
 Trained = Callable[[Callable[[Config], float]], list[Config]]

@@ -14,10 +14,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from golde.config import RETIRED
 from golde.data.graph import KnowledgeGraph
@@ -25,12 +23,12 @@ from golde.errors import GoldeError, MissingExtraError
 from golde.runs.lock import locked
 from golde.training.defaults import resolve
 from golde.tuning.database import Database
-from golde.tuning.space import Axis, Choice, Space
+from golde.tuning.importance import importance
+from golde.tuning.space import Space
+from golde.tuning.trial import Trial, as_trial, suggest, try_again
 
 if TYPE_CHECKING:
     import optuna
-
-State = Literal["waiting", "running", "complete", "pruned", "failed", "lost"]
 
 FORMAT = 1
 NAME = "golde"
@@ -42,32 +40,6 @@ STARTUP = 10
 
 _STUDIES = {"study_id", "study_name"}
 """Columns of Optuna's table of studies, by which it is known from another program's."""
-
-KILLED = "its process was killed, twice"
-
-FEW = 8
-"""Below this many trials nothing can be said about what mattered."""
-
-TOP = 0.25
-"""Share of the trials that an axis matters for if its values there differ from those of the others."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One training of the search."""
-
-    number: int
-    state: State
-    point: dict[str, Any]
-    mrr: float | None  # the best validation so far
-    validations: int
-    seconds: float
-    reason: str | None  # why it failed
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is one of the trials asked for; one that was lost is tried again."""
-        return self.state in ("complete", "pruned", "failed")
 
 
 class Study:
@@ -152,7 +124,7 @@ class Study:
             return optuna.storages.RDBStorage(
                 self.database.url,
                 heartbeat_interval=HEARTBEAT,
-                heartbeat_stale_trial_callback=_try_again,
+                heartbeat_stale_trial_callback=try_again,
             )
         url = URL.create("sqlite", database=str(self.path.absolute())).render_as_string()
         return optuna.storages.RDBStorage(
@@ -243,9 +215,7 @@ class Study:
 
             def run(trial: optuna.Trial) -> float:
                 trial.set_user_attr("worker", worker)
-                point = {
-                    name: _suggest(trial, name, axis) for name, axis in self.space.axes.items()
-                }
+                point = {name: suggest(trial, name, axis) for name, axis in self.space.axes.items()}
                 turn.close()  # all of it is written down: the next may ask
                 return objective(trial, point)
 
@@ -325,7 +295,7 @@ class Study:
         lost = [t for t in running if worker is None or t.user_attrs.get("worker") == worker]
         for trial in lost:
             self._study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-            _try_again(self._study, trial)
+            try_again(self._study, trial)
         return len(lost)
 
     def put_off(self, trial: optuna.Trial) -> None:
@@ -336,7 +306,7 @@ class Study:
     def trials(self) -> list[Trial]:
         """All trials so far, as the database has them now."""
         with self._reached():
-            return [_plain(trial) for trial in self._study.get_trials(deepcopy=False)]
+            return [as_trial(trial) for trial in self._study.get_trials(deepcopy=False)]
 
     def best(self) -> Trial | None:
         """The complete trial with the highest validation MRR, of equals the first."""
@@ -344,34 +314,8 @@ class Study:
         return max(complete, key=lambda trial: trial.mrr or 0.0, default=None)
 
     def importance(self) -> dict[str, float]:
-        """How much each axis decides whether a trial is among the best, adding up to one.
-
-        PED-ANOVA: how far the values of an axis among the best quarter differ from those of all. Trials
-        that were pruned or failed are not among the best, whatever they would have reached. Empty where
-        trials are too few to tell.
-        """
-        import optuna
-
-        study = optuna.create_study(direction="maximize")
-        for trial in self._study.get_trials(deepcopy=False):
-            plain = _plain(trial)
-            if plain.counts and trial.params.keys() == self.space.axes.keys():
-                study.add_trial(
-                    optuna.create_trial(
-                        params=trial.params,
-                        distributions=trial.distributions,
-                        value=0.0 if plain.state == "failed" else plain.mrr or 0.0,
-                    )
-                )
-        if len(study.get_trials(deepcopy=False)) < FEW:
-            return {}
-        with warnings.catch_warnings():  # also that values of an axis may be few
-            warnings.simplefilter("ignore")
-            found = optuna.importance.get_param_importances(
-                study,
-                evaluator=optuna.importance.PedAnovaImportanceEvaluator(target_quantile=TOP),
-            )
-        return found
+        """How much each axis decides whether a trial is among the best (see ``golde.tuning.importance``)."""
+        return importance(self._study.get_trials(deepcopy=False), self.space.axes)
 
 
 def need_optuna() -> None:
@@ -412,12 +356,6 @@ def _reasons(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _try_again(study: optuna.Study, lost: optuna.trial.FrozenTrial) -> None:
-    """A trial whose process was killed is tried once more."""
-    if not lost.user_attrs.get("again") and lost.params:
-        study.enqueue_trial(lost.params, user_attrs={"again": True})
-
-
 def _still_a_choice(given: dict[str, Any]) -> dict[str, Any]:
     """Settings without those that are no more and had the value that every run has now."""
     held = {f"{section}.{key}": retired.holds for (section, key), retired in RETIRED.items()}
@@ -426,39 +364,3 @@ def _still_a_choice(given: dict[str, Any]) -> dict[str, Any]:
 
 def _told(given: dict[str, Any], key: str) -> str:
     return repr(given[key]) if key in given else "searched or chosen from the graph"
-
-
-def _suggest(trial: optuna.Trial, name: str, axis: Axis) -> Any:
-    if isinstance(axis, Choice):
-        return trial.suggest_categorical(name, axis.values)
-    if axis.whole:
-        return trial.suggest_int(name, int(axis.low), int(axis.high), log=axis.log)
-    return trial.suggest_float(name, axis.low, axis.high, log=axis.log)
-
-
-def _plain(trial: optuna.trial.FrozenTrial) -> Trial:
-    state: State
-    match trial.state.name:
-        case "FAIL":
-            failed = "reason" in trial.user_attrs
-            # A second try that was lost as well is given up; one that was put off is tried again.
-            again = "again" in trial.user_attrs and "put off" not in trial.user_attrs
-            state = "failed" if failed or again else "lost"
-        case "COMPLETE":
-            state = "complete"
-        case "PRUNED":
-            state = "pruned"
-        case other:
-            state = "running" if other == "RUNNING" else "waiting"
-    reports = trial.intermediate_values
-    began, ended = trial.datetime_start, trial.datetime_complete
-    seconds = ((ended or datetime.now()) - began).total_seconds() if began else 0.0
-    return Trial(
-        number=trial.number,
-        state=state,
-        point=dict(trial.params),
-        mrr=trial.value if state == "complete" else max(reports.values(), default=None),
-        validations=len(reports),
-        seconds=seconds,
-        reason=trial.user_attrs.get("reason", KILLED if state == "failed" else None),
-    )

@@ -17,7 +17,8 @@ from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError, RunError
 from golde.training.defaults import resolve
 from golde.training.loop import Report, StoppedError, train
-from golde.tuning.study import Study, Trial
+from golde.tuning.study import Study
+from golde.tuning.trial import Trial
 
 if TYPE_CHECKING:
     import optuna
