@@ -134,7 +134,9 @@ class TrainingConfig(_Section):
     subsampling: bool = Field(
         default=True, description="Weigh facts by 1/√(n(h,r) + n(t,r⁻¹) + 6) within a batch."
     )
-    label_smoothing: float = Field(default=0.0, ge=0, lt=1, description="For cross-entropy.")
+    label_smoothing: float = Field(
+        default=0.0, ge=0, lt=1, description="For cross-entropy; used by no preset."
+    )
     optimiser: Literal["adam", "lazy-adam"] = Field(
         default="adam",
         description="Adam; lazy-adam: entities that a step does not draw keep row and moments.",

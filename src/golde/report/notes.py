@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from golde.report.results import EMBEDDING, Record, numbers_an_entity, values
 from golde.report.tables import figure, held_out, machine, shared
-from golde.words import duration, facts_in_a_row
+from golde.words import duration, facts_in_a_row, label
 
 WITHOUT_OURS = "Ours was not run."
 
@@ -42,8 +42,8 @@ def by_relation(records: Sequence[Record], has_alone: bool) -> str:
         "*alone* is without it" if has_alone else "of that alone no figures by relation were kept"
     )
     beside = (
-        f" In ours {_what_counts(weighed)} beside the embedding; {rest}."
-        if (weighed := _weighed(records))
+        f" In ours {_what_counts(counted)} beside the embedding; {rest}."
+        if (counted := weighed(records))
         else ""
     )
     return f"Ours under the standard protocol, means over {seeds}, on test.{beside}"
@@ -60,19 +60,29 @@ def _loops(records: Sequence[Record]) -> str:
     )
 
 
-def _weighed(records: Sequence[Record]) -> list[Record]:
+def weighed(records: Sequence[Record]) -> list[Record]:
     """Those in which something counts beside the embedding."""
     return [record for record in records if EMBEDDING in record["figures"]]
 
 
-def alone(records: Sequence[Record]) -> float | None:
-    """The MRR of the embedding where something counts beside it."""
-    weighed = _weighed(records)
-    return fmean(values(weighed, "mrr", EMBEDDING)) if weighed else None
+def alone(records: Sequence[Record], name: str = "mrr") -> float | None:
+    """A figure of the embedding where something counts beside it."""
+    counted = weighed(records)
+    return fmean(values(counted, name, EMBEDDING)) if counted else None
 
 
-def _what_counts(weighed: Sequence[Record]) -> str:
-    found = [record["training"]["evidence"] for record in weighed]
+def behind(records: Sequence[Record], published: Mapping[str, float]) -> list[str]:
+    """The figures in which the embedding alone is behind the published ones, in words."""
+    found = []
+    for name, theirs in published.items():
+        ours = alone(records, name)
+        if ours is not None and (ours > theirs if name == "mr" else ours < theirs):
+            found.append(f"{label(name)} {figure(name, ours)} against {figure(name, theirs)}")
+    return found
+
+
+def _what_counts(counted: Sequence[Record]) -> str:
+    found = [record["training"]["evidence"] for record in counted]
     if any(one["scale"] for one in found):
         return f"evidence of {facts_in_a_row(found[0]['hops'])} counts"
     return "counts whether a training fact joins an answer to the query already"
@@ -80,11 +90,11 @@ def _what_counts(weighed: Sequence[Record]) -> str:
 
 def _evidence(records: Sequence[Record]) -> str:
     """What counts beside the embedding."""
-    if not (weighed := _weighed(records)):
+    if not (counted := weighed(records)):
         return ""
     return (
-        f" In ours {_what_counts(weighed)} beside the embedding; the last row is the embedding without it."
-        f"{held_out(weighed)}"
+        f" In ours {_what_counts(counted)} beside the embedding; the last row is the embedding without it."
+        f"{held_out(counted)}"
     )
 
 

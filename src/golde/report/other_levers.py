@@ -82,7 +82,8 @@ def _table(configuration: str, trainings: Trainings) -> Table:
         rows,
         f"`configs/{configuration}.toml` as of these commits, with {every[0]['steps']:,} steps and "
         f"{every[0]['negatives']:,} negatives, last parameters. Validation, standard protocol, mean over "
-        f"seeds {seeds}{apart(rows_apart)}; differences are at the same seeds. {machines}{shared}, commit "
+        f"seeds {seeds}{apart(rows_apart)}; differences are at the same seeds, those of each in brackets. "
+        f"{machines}{shared}, commit "
         f"{short_commit(commits)}.",
     )
 

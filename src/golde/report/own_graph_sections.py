@@ -55,7 +55,8 @@ def evidence_accuracy(found: dict[str, Any]) -> str:
         f"{table(head, rows)}\n\nMRR of runs with no other option set, means over seeds "
         f"{', '.join(map(str, seeds))}: the embedding alone, and with evidence of up to so many facts in a "
         "row, whose weight is chosen on the same validation facts. The best of them there was then ranked on "
-        "test, once. A dash: more walks than are worth waiting for. "
+        "test, once, as was that of the version of this table before. A dash: more walks than are worth "
+        "waiting for. "
         f"{provenance(found)}; written by `benchmarks/evidence_accuracy.py`."
     )
 
@@ -130,8 +131,8 @@ def advise_geometry(found: dict[str, Any]) -> str:
         "one geometry. Settings are those of `configs/` as of this commit, the weight of elliptic components "
         "in the sum the paper's; so many steps and no more, last parameters; filtered MRR of the whole "
         "validation split, both sides, realistic rank on ties. Means over seeds with their range, and the "
-        f"mean difference to the chosen signature at the same seed. {''.join(failed)}"
-        f"{' and '.join(machines)}; written by `benchmarks/advise_geometry.py`."
+        "mean difference to the chosen signature at the same seeds, that of each in brackets. "
+        f"{''.join(failed)}{' and '.join(machines)}; written by `benchmarks/advise_geometry.py`."
     )
 
 

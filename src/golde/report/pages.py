@@ -17,7 +17,7 @@ from golde.report.plots import write_plots
 from golde.report.scaling_plot import write_scaling_plot
 from golde.report.step_plots import write_step_plots
 from golde.report.tables import reproduced_section
-from golde.report.variations import variation_sections
+from golde.report.variations import joined_share, variation_sections
 from golde.runs.atomic import write_text
 
 OPEN, CLOSE = "<!-- results -->", "<!-- /results -->"
@@ -59,7 +59,7 @@ def rendered(root: Path, results: Path) -> dict[Path, str]:
             f"{root}: has no README.md and docs/ to write into; --results must name the folder of a checkout"
         )
     beside_paper = PaperTables(results, root / "configs")
-    reproduced = reproduced_section(results, beside_paper.behind())
+    reproduced = reproduced_section(results, beside_paper.behind() + joined_share(results))
     benchmarks = {name: section(results, name) for name in SECTIONS}
     short = [reproduced, *(benchmarks[name] for name in IN_README)]
     content = "\n\n".join(part.replace("## ", "### ", 1) for part in short if part)

@@ -75,6 +75,8 @@ _SAME = ("graph", "config", "study", "seed")
 """What a result has in common with the one that it took the place of."""
 
 _NUMBERS_OF_EVIDENCE = ("hops", "scale", "joined")
+_IF_LEARNED = ("bodies", "unmentioned")
+"""Further ones, which not every file has."""
 _MISSING = object()
 
 _FIX = "restore it from the history of the repository, or remove it and reproduce it again"
@@ -153,8 +155,8 @@ def _numbers(record: Record) -> Iterator[tuple[str, ...]]:
     )
     if EMBEDDING in record["figures"] or "evidence" in record["training"]:
         yield from (("training", "evidence", name) for name in _NUMBERS_OF_EVIDENCE)
-    if "unmentioned" in record["training"].get("evidence", {}):
-        yield "training", "evidence", "unmentioned"
+    learned = record["training"].get("evidence", {})
+    yield from (("training", "evidence", name) for name in _IF_LEARNED if name in learned)
 
 
 def _check_size(path: Path, record: Record) -> None:

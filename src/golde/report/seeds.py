@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -31,11 +31,18 @@ def with_range(trainings: BySeed) -> str:
 
 
 def difference(trainings: BySeed, beside: BySeed) -> str:
-    """How much MRR is gained over others at the same seeds, as a cell; empty without any, or over itself."""
-    both = trainings.keys() & beside.keys()
-    if not both or trainings is beside:
-        return ""
-    gained = (
-        trainings[seed]["validation"]["mrr"] - beside[seed]["validation"]["mrr"] for seed in both
+    """How much MRR is gained over others (see ``gained``); empty over itself."""
+    mrr, base = (
+        {seed: one["validation"]["mrr"] for seed, one in by_seed.items()}
+        for by_seed in (trainings, beside)
     )
-    return f"{fmean(gained):+.4f}"
+    return "" if trainings is beside else gained(mrr, base)
+
+
+def gained(mrr: Mapping[int, float], beside: Mapping[int, float]) -> str:
+    """How much is gained over others at the same seeds, as a cell: on average, and by each of several."""
+    each = [mrr[seed] - beside[seed] for seed in sorted(mrr.keys() & beside.keys())]
+    if not each:
+        return ""
+    by_seed = f" ({' '.join(f'{gain:+.4f}' for gain in each)})" if len(each) > 1 else ""
+    return f"{fmean(each):+.4f}{by_seed}"

@@ -131,11 +131,12 @@ def _earlier(records: Iterable[Record]) -> str:
     return (
         " Each training was ranked on test once under each protocol, and where evidence counts once more "
         "without it. Configurations were revised on validation, or timed again as they were, and trained "
-        f"anew ({', '.join(found)}): [what they reached before](results.md#{_anchor(EARLIER)}) is kept."
+        f"anew ({', '.join(found)}): [what they reached before](results.md#{anchor(EARLIER)}) is kept."
     )
 
 
-def _anchor(heading: str) -> str:
+def anchor(heading: str) -> str:
+    """What a link to the heading of a page ends with."""
     return heading.lower().replace(" ", "-")
 
 
