@@ -39,10 +39,15 @@ MISTAKES = {
     "vast number of threads": (("train", FACTS, "--out", "new", "--threads", "100000"), "1024"),
     "bad size": (("train", FACTS, "--out", "new", "--valid", "some"), "'some'"),
     "no graph": (("train", "--out", "new"), "name the graph"),
-    "no graph to resume": (("train", "--resume", "--out", "new"), "name the graph"),
+    "no run to resume": (("train", "--resume", "--out", "new"), "no run here to go on with"),
+    "nothing left": (
+        ("train", FACTS, "--out", "new", "--valid", "0.5", "--test", "0.5"),
+        "leave nothing to train on",
+    ),
     "run exists": (("train", FACTS, "--out", RUN), "add --resume"),
     "unknown set": (("data", "describe", "wn18r"), "wn18rr"),
     "missing run": (("evaluate", "new"), "no run here"),
+    "file as run": (("evaluate", FACTS), "name the folder of a run"),
     "bad hits": (("evaluate", RUN, "--hits", "one"), "'one'"),
     "unknown entity": (("predict", RUN, "--head", "evn", "--relation", "is"), "'even'"),
     "nothing near": (

@@ -25,6 +25,21 @@ def test_names_stay_beside_the_widest_figures(
     assert max(map(len, printed)) <= 80
 
 
+def test_a_narrow_terminal_loses_no_figure_and_no_label(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    rows = [["MRR", "0.510 (0.311–0.736)", "0.506 (0.250–0.778)"], ["lives in", "1.000", "0.500"]]
+    say_table(["", "both sides", "heads"], rows, "<>>")
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in printed if line and "─" not in line] == [
+        ["both", "sides", "heads"],
+        ["MRR", "0.510", "(0.311–0.736)", "0.506", "(0.250–0.778)"],
+        ["lives", "in", "1.000", "0.500"],
+    ]
+    assert len(printed[2]) == len(printed[1]) == 8 + 2 + 19 + 2 + 19
+
+
 def test_a_folded_name_goes_on_further_in_and_no_line_ends_in_spaces(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,23 @@ def test_a_reader_that_leaves_gets_no_traceback() -> None:
     assert process.wait() == 1
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a closed pipe is another error there")
+def test_work_goes_on_where_nobody_reads_how_it_gets_on() -> None:
+    script = "from golde.cli.output import note; note('a'); note('b'); print('done')"
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"input(); {script}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    process.stderr.close()
+    process.stderr = None
+    said, _ = process.communicate("\n", timeout=60)
+    assert (process.returncode, said) == (0, "done\n")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_output_that_cannot_be_written_is_one_message() -> None:
     with open("/dev/full", "w") as full:

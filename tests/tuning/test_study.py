@@ -90,8 +90,8 @@ def test_a_search_that_goes_on_is_the_search_that_was_not_interrupted(
     assert len({point["training.learning_rate"] for point in points(whole)}) == 12
 
 
-def test_a_trial_that_was_interrupted_is_the_next(
-    study: MakeStudy, trained: Trained, graph: KnowledgeGraph
+def test_a_trial_that_was_interrupted_is_the_next_and_changes_none_after_it(
+    study: MakeStudy, trained: Trained, graph: KnowledgeGraph, tmp_path: Path
 ) -> None:
     done = trained(planted)
     one = study()
@@ -102,6 +102,9 @@ def test_a_trial_that_was_interrupted_is_the_next(
     assert len(points(one)) == 5
     assert done[2] == done[3]
     assert not list(one.path.parent.glob("study.db?*"))  # type: ignore[union-attr]
+    whole = study(place=tmp_path / "whole.db")
+    search(whole, graph, 5)
+    assert points(one) == points(whole)
 
 
 def test_a_trial_whose_process_is_killed_is_tried_once_more(

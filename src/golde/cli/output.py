@@ -25,6 +25,9 @@ SHORT_WORDS = 8
 LONGEST = 300
 """Letters of one name, or of one line in a table, that are shown."""
 
+WIDEST = 10_000
+"""Letters of a line within which a table is measured: more than any has."""
+
 # What would act on a terminal instead of being shown: control characters but line ends, and those that
 # break lines or turn the direction of writing.
 _ACTING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -87,6 +90,7 @@ def say_table(headings: Sequence[str], rows: Iterable[Sequence[str]], align: str
     goes on further in, so that it does not look like a row, and lines have no spaces at their end.
     """
     from rich import box
+    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
 
@@ -95,15 +99,18 @@ def say_table(headings: Sequence[str], rows: Iterable[Sequence[str]], align: str
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True, pad_edge=False)
     rows = [[_cell(text) for text in row] for row in rows]
     for place, (heading, side) in enumerate(zip(headings, align, strict=True)):
+        longest = max([len(heading), *(len(row[place]) for row in rows)])
         if side == "<":
-            longest = max([len(heading), *(len(row[place]) for row in rows)])
             table.add_column(heading, overflow="fold", min_width=min(longest, SHORT_WORDS))
         else:
-            table.add_column(heading, justify="right", no_wrap=True)
+            table.add_column(heading, justify="right", no_wrap=True, min_width=longest)
     for row in rows:
         cells = zip(row, align, strict=True)
         table.add_row(*(Folded(cell) if side == "<" else cell for cell, side in cells))
-    for segments in console().render_lines(table, pad=False):
+    screen = console()
+    least = Measurement.get(screen, screen.options.update(width=WIDEST), table).minimum
+    width = max(screen.width, least)  # what does not fit is wrapped by the terminal, and never lost
+    for segments in screen.render_lines(table, screen.options.update(width=width), pad=False):
         line = Text.assemble(*((part.text, part.style or "") for part in segments))
         line.rstrip()
         say(line)
@@ -134,4 +141,7 @@ def console(stderr: bool = False) -> Console:
     """Where results go, or everything else."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    from golde.cli.aside import Aside
+
+    kind = Aside if stderr else Console
+    return kind(stderr=stderr, highlight=False, markup=False, emoji=False)

@@ -114,6 +114,11 @@ def train(
             stored = RunFolder(out).config() if goes_on else None
             settings = _settings(config, preset, numbers, set_ or [], stored)
             name = source or (None if goes_on else settings.graph)
+            if name is None and resume and not goes_on:
+                raise GoldeError(
+                    f"{out}: no run here to go on with; name the folder of one with --out, or the graph to "
+                    "begin one on"
+                )
             if name is None and not goes_on:
                 raise GoldeError("name the graph to train on: golde train NAME|PATH --out RUN")
             if threads is not None:
@@ -296,7 +301,7 @@ def _state(report: Any) -> str:
 
 @contextmanager
 def stopping() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and a polite kill ask training to stop; a second Ctrl-C does not wait for it."""
+    """Ctrl-C, a polite kill and a closed terminal ask training to stop; a second time does not wait."""
     from golde.distributed.launch import asked_to_stop
 
     asked = False
@@ -307,7 +312,10 @@ def stopping() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked = True
 
-    signals = [getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name)]
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    if signal.getsignal(signals[-1]) == signal.SIG_IGN:  # nohup
+        signals.pop()
     before = [(number, signal.signal(number, ask)) for number in signals]
     try:
         yield lambda: asked or asked_to_stop()

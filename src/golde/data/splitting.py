@@ -45,6 +45,11 @@ def sizes_held_out(
 ) -> tuple[dict[str, int], list[str]]:
     """How many of ``total`` facts, ``free`` of which may go, become valid and test, and notes about it."""
     wanted = {"valid": _size("valid", valid, total), "test": _size("test", test, total)}
+    if isinstance(valid, float) and isinstance(test, float) and valid + test >= 1:
+        raise GoldeError(
+            f"valid={valid} and test={test} leave nothing to train on; give fractions that add up to less "
+            "than 1"
+        )
     notes, asked = [], sum(wanted.values())
     if asked > free:
         found = f"{free} of {total} facts can be held out with every name left in train"

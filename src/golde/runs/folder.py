@@ -170,10 +170,12 @@ class RunFolder:
     def about(self) -> dict[str, Any]:
         """The contents of ``run.json``, after checking that this version can read the run."""
         if not self.exists():
-            raise RunError(
-                f"{self.path}: no run here (run.json is missing); train one with "
-                f"'golde train GRAPH --out {self.path}'"
-            )
+            fix = f"train one with 'golde train GRAPH --out {self.path}'"
+            if self.path.is_file():
+                fix = "name the folder of a run"
+            elif self.occupied():
+                fix = "restore it from a copy, or name the folder of a run"
+            raise RunError(f"{self.path}: no run here (run.json is missing); {fix}")
         path = self.path / "run.json"
         return checked_about(path, read_json(path))
 

@@ -206,11 +206,12 @@ class Study:
         with self._reached(), ExitStack() as turn:
             turn.enter_context(self._turn())
             trials = self.trials()
-            if sum(trial.counts or trial.state == "running" for trial in trials) >= wanted:
+            place = sum(trial.counts or trial.state == "running" for trial in trials)
+            if place >= wanted:
                 return False
-            # A seed for each trial: a search that goes on must not draw the first points again.
+            # A seed for each place: a search that goes on draws what it would have drawn without the break.
             salt = "" if self.path is not None else worker
-            seed = random.Random(f"{self.seed} {len(trials)} {salt}").getrandbits(32)
+            seed = random.Random(f"{self.seed} {place} {salt}").getrandbits(32)
             self._study.sampler, self._study.pruner = self._sampler(seed), self._pruner()
 
             def run(trial: optuna.Trial) -> float:
