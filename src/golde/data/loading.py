@@ -12,6 +12,7 @@ from golde.data import catalogue
 from golde.data.columns import Columns
 from golde.data.files import read_error, suffix_of
 from golde.data.graph import SPLITS, KnowledgeGraph, drop_duplicates
+from golde.data.lookalikes import look_alikes
 from golde.data.notes import note
 from golde.data.numbering import FileFacts, Ids, NameIndex
 from golde.data.readers import READERS, fact_error, read_facts
@@ -141,6 +142,7 @@ def _load_splits(found: Source, columns: Columns | None, progress: Progress) -> 
         notes += reading.unseen(name, rows)
         splits[split] = rows
         duplicates += dropped
+    notes += reading.look_alikes(found.name)
     return KnowledgeGraph.from_ids(reading.index, splits, found.name, notes, duplicates)
 
 
@@ -161,6 +163,7 @@ def _load_whole(
         *(line for file in files for line in file.notes),
         *note(name, dropped, "duplicate row", "dropped"),
         *(f"{name}: {line}" for line in notes),
+        *reading.look_alikes(name),
     ]
     return KnowledgeGraph.from_ids(reading.index, splits, found.name, notes, dropped)
 
@@ -193,6 +196,13 @@ class _Reading:
         new = file.triples[:, 1] >= self._trained[1]
         if new.any():
             raise new_relation(file, int(new.argmax()), self.index, int(new.sum()))
+
+    def look_alikes(self, name: str) -> list[str]:
+        index = self.index
+        found = (index.entities, "entities"), (index.relations, "relations")
+        return [
+            f"{name}: {line}" for one, thing in found for line in look_alikes(one.names(), thing)
+        ]
 
     def unseen(self, name: str, rows: Ids) -> list[str]:
         new = rows[:, [0, 2]] >= self._trained[0]
