@@ -303,7 +303,10 @@ def _write(out: Path, study: Study, graph: KnowledgeGraph, best: Trial) -> None:
 def _say_stopped(study: Study, out: Path | None) -> None:
     done = sum(trial.counts for trial in study.trials())
     written = "" if out is None else f", the best so far is in {out}"
-    note(f"stopped after {done} trials, kept in {study.shown}{written}; the same command goes on")
+    note(
+        f"stopped after {done} trial{'s' * (done != 1)}, kept in {study.shown}{written}; the same command "
+        "goes on"
+    )
 
 
 def _nothing(study: Study) -> str:

@@ -62,7 +62,8 @@ def sizes_held_out(
         split for split, size in (("valid", valid), ("test", test)) if size and not wanted[split]
     ]:
         notes.append(
-            f"{total} facts are too few for the fractions held out, so {' and '.join(none)} "
+            f"{total} fact{'s are' if total != 1 else ' is'} too few for the fractions held out, so "
+            f"{' and '.join(none)} "
             f"{'is' if len(none) == 1 else 'are'} empty"
         )
     return wanted, notes

@@ -355,8 +355,8 @@ class RunFolder:
         content = read_json(self.calibration_file, fix=f"remove it and {_CALIBRATE_AGAIN}")
         if content.pop("model", None) != self._model_digest():
             raise RunError(
-                f"{self.calibration_file}: was fitted to other parameters than the run has now; "
-                f"{_CALIBRATE_AGAIN}"
+                f"{self.calibration_file}: was fitted to other parameters, or other evidence, than the run "
+                f"has now; {_CALIBRATE_AGAIN}"
             )
         return content
 
