@@ -247,7 +247,10 @@ def test_a_calibration_of_other_parameters_is_not_used(run: Run) -> None:
     run.folder.save_model(run.model)
     stale = load_run(run.folder.path, device="cpu")
     (note,) = stale.notes
-    assert "was fitted to other parameters than the run has now; calibrate the run again" in note
+    assert (
+        "was fitted to other parameters, or other evidence, than the run has now; calibrate the run again"
+        in note
+    )
     assert [p.probability for p in stale.complete(3, heads="known")] == [None] * 3
     for wish in (lambda: stale.complete(3, min_probability=0.5), lambda: stale.classify([], [])):
         with pytest.raises(GoldeError, match=r"is not calibrated.*golde calibrate"):
