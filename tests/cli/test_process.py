@@ -102,6 +102,34 @@ def test_work_goes_on_where_nobody_reads_how_it_gets_on() -> None:
     assert (process.returncode, said) == (0, "done\n")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no such terminals there")
+def test_work_goes_on_where_the_terminal_has_gone(tmp_path: Path) -> None:
+    """A bar is shown meanwhile; the terminal's signal is ignored, as by ``nohup``."""
+    import pty
+
+    script = (
+        "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "from pathlib import Path; from golde.cli.output import bar, note\n"
+        "with bar('working') as progress:\n"
+        "    progress(1, 2); Path('begun').touch()\n"
+        "    while not Path('gone').exists(): pass\n"
+        "    progress(2, 2); note('in between')\n"
+        "note('at the end'); Path('done').touch()\n"
+    )
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.close(ours)
+    (tmp_path / "gone").touch()
+    assert process.wait(60) == 0
+    assert (tmp_path / "done").exists()
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_output_that_cannot_be_written_is_one_message() -> None:
     with open("/dev/full", "w") as full:

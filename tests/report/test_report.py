@@ -345,7 +345,9 @@ def test_the_variants_of_a_study_of_ones_own_are_shown(results: Path) -> None:
     keep(results, record("mine", "mine-as-configured", 1, 0.44, study="own", split="test"))
     (table,) = study_tables(results, "own")
     assert table.rows[0][3] == "+.0550 (+.0500 +.0600)"
-    assert "apart; differences of each seed in brackets. a GPU" in table.note
+    assert (
+        "apart; differences are at the same seeds, those of each in brackets. a GPU" in table.note
+    )
     half = record("mine", "mine-half", 0, 0.5, study="half", split="valid")
     del half["figures"]["self_filter"]
     keep(results, half)

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from golde.progress import Progress, silent
 
@@ -143,5 +143,5 @@ def console(stderr: bool = False) -> Console:
 
     from golde.cli.aside import Aside
 
-    kind = Aside if stderr else Console
-    return kind(stderr=stderr, highlight=False, markup=False, emoji=False)
+    file = Aside() if stderr else None
+    return Console(file=cast("IO[str] | None", file), highlight=False, markup=False, emoji=False)

@@ -302,7 +302,7 @@ def _state(report: Any) -> str:
 @contextmanager
 def stopping() -> Iterator[Callable[[], bool]]:
     """Ctrl-C, a polite kill and a closed terminal ask training to stop; a second time does not wait."""
-    from golde.distributed.launch import asked_to_stop
+    from golde.distributed.launch import asked_to_stop, wishes_to_end
 
     asked = False
 
@@ -312,10 +312,7 @@ def stopping() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked = True
 
-    names = ("SIGINT", "SIGTERM", "SIGHUP")
-    signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    if signal.getsignal(signals[-1]) == signal.SIG_IGN:  # nohup
-        signals.pop()
+    signals = [signal.SIGINT, *wishes_to_end()]
     before = [(number, signal.signal(number, ask)) for number in signals]
     try:
         yield lambda: asked or asked_to_stop()

@@ -18,7 +18,8 @@ def split_facts(
     least one fact in train: of the facts in random order, those with a name that occurs only once
     set in front, the first of each entity and of each relation stays, and the held-out ones are
     taken from the others. Where these are too few, fractions shrink in proportion and a note says
-    so; counts are an error. A fraction that comes to nothing has a note as well.
+    so; counts are an error, and so are fractions that leave nothing. A fraction that comes to nothing
+    has a note as well.
     """
     total = len(triples)
     order = np.random.default_rng(seed).permutation(total)

@@ -236,15 +236,22 @@ def stop_code() -> int:
     return 0 if TOLD in os.environ else STOPPED
 
 
+def wishes_to_end() -> list[int]:
+    """The signals of a polite kill and of a terminal that is closed, the last unless ignored (``nohup``)."""
+    hangups = [getattr(signal, name) for name in ("SIGHUP",) if hasattr(signal, name)]  # no Windows
+    return [signal.SIGTERM, *(one for one in hangups if signal.getsignal(one) != signal.SIG_IGN)]
+
+
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """A polite kill is like Ctrl-C."""
+    """A wish to end is like Ctrl-C."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = [(number, signal.signal(number, interrupt)) for number in wishes_to_end()]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before:
+            signal.signal(number, handler)

@@ -63,7 +63,7 @@ def default_accuracy(found: dict[str, Any]) -> str:
     return (
         f"{table(head, rows)}\n\nFiltered, both sides, realistic rank on ties, the query's own entity "
         "a candidate like any other. Settings chosen from the graph, parameters on validation; test "
-        "was ranked once, and once by each version of this table before, which the history of its file has. "
+        "was ranked once by each run. Earlier versions of the file, if its history has any, ranked it too. "
         "The last two columns are the MRR of the baselines. One run each, seed "
         f"{', '.join(map(str, seeds))}, {', '.join(map(str, threads))} threads. {provenance(found)}; "
         "written by `benchmarks/default_accuracy.py`."

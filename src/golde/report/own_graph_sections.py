@@ -55,8 +55,8 @@ def evidence_accuracy(found: dict[str, Any]) -> str:
         f"{table(head, rows)}\n\nMRR of runs with no other option set, means over seeds "
         f"{', '.join(map(str, seeds))}: the embedding alone, and with evidence of up to so many facts in a "
         "row, whose weight is chosen on the same validation facts. The best of them there was then ranked on "
-        "test, once, as was that of the version of this table before. A dash: more walks than are worth "
-        "waiting for. "
+        "test, once; earlier versions of the file, if its history has any, ranked it too. A dash: more walks "
+        "than are worth waiting for. "
         f"{provenance(found)}; written by `benchmarks/evidence_accuracy.py`."
     )
 

@@ -191,7 +191,7 @@ def _note(found: dict[str, list[Record]], cells: list[list[str]]) -> str:
         else ""
     )
     by_seed = any("(" in row[HEAD.index("difference")] for row in cells)
-    brackets = "; differences of each seed in brackets" if by_seed else ""
+    brackets = "; differences are at the same seeds, those of each in brackets" if by_seed else ""
     return (
         f"{splits(records).capitalize()}, standard protocol, {steps} steps, mean over seeds{apart(rows)}"
         f"{brackets}. {machines}, commit {short_commit(commits)}.{retired}"
