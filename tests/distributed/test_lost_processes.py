@@ -131,10 +131,14 @@ def test_a_process_that_stalls_is_named_in_time_and_the_run_goes_on(tmp_path: Pa
     assert RunFolder(tmp_path / "run").about()["steps"] == 400
 
 
-def test_a_wish_to_stop_reaches_all_and_nothing_is_said_but_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("hangups_are_heard")
+@pytest.mark.parametrize("wish", [signal.SIGTERM, signal.SIGHUP])
+def test_a_wish_to_stop_reaches_all_and_nothing_is_said_but_how_to_go_on(
+    wish: signal.Signals, tmp_path: Path
+) -> None:
     run = started(tmp_path, "run")
     wait_for(run, tmp_path, "run")
-    run.send_signal(signal.SIGTERM)  # as Ctrl-C, which who runs in the background is not told of
+    run.send_signal(wish)  # as Ctrl-C, which who runs in the background is not told of
     words, _ = run.communicate(timeout=60)
     assert run.returncode == 130
     assert "go on with: golde train --resume --out run --devices 2" in words

@@ -133,6 +133,7 @@ def test_killed_before_its_first_checkpoint_it_starts_over(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C cannot be sent to one process there")
+@pytest.mark.usefixtures("hangups_are_heard")
 @pytest.mark.parametrize("wish", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_polite_wish_to_stop_leaves_a_checkpoint(
     wish: str, facts: Path, uninterrupted: Any, tmp_path: Path
