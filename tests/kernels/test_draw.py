@@ -49,14 +49,16 @@ def some_facts(count: int, entities: int) -> Tensor:
 def samplers(
     facts: int, entities: int, monkeypatch: pytest.MonkeyPatch, **settings: Any
 ) -> tuple[Sampler, Sampler]:
-    """The plain form on a CPU, and the kernels."""
+    """The plain form on a CPU, drawing as many as on a GPU, and the kernels."""
     train = some_facts(facts, entities)
 
     def made(device: torch.device, fused: bool) -> Sampler:
         monkeypatch.setattr(sampling, "fuses", lambda tensor: fused)
         return Sampler(train, entities, RELATIONS, seed=5, device=device, **settings)
 
-    return made(torch.device("cpu"), False), made(DEVICE, True)
+    plain, fused = made(torch.device("cpu"), False), made(DEVICE, True)
+    plain.fixed_size = True
+    return plain, fused
 
 
 def assert_same_bits(found: Draw, expected: Draw) -> None:

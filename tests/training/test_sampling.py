@@ -84,12 +84,16 @@ def test_a_step_depends_on_nothing_but_seed_and_number() -> None:
     assert len(drawn) == len(steps)
 
 
+@pytest.mark.parametrize("fixed_size", [False, True])
 @pytest.mark.parametrize("with_answers", [False, True])
 @pytest.mark.parametrize("negatives", [1, 9, ENTITIES - 1, ENTITIES, 0, 500])
-def test_masked_is_known_or_drawn_before(negatives: int, with_answers: bool) -> None:
+def test_masked_is_known_or_drawn_before(
+    negatives: int, with_answers: bool, fixed_size: bool
+) -> None:
     train = some_facts()
     known = answers(train)
     drawn = sampler(train, negatives=negatives, answers=with_answers)
+    drawn.fixed_size = fixed_size
     seen = repeats = hits = 0
     for step in range(30):
         batch = drawn.seek(step).batch()
@@ -106,7 +110,25 @@ def test_masked_is_known_or_drawn_before(negatives: int, with_answers: bool) -> 
                 assert hidden == (repeated or true)
                 seen, repeats, hits = seen + 1, repeats + repeated, hits + true
     assert hits  # something was put to the test
-    assert repeats or negatives in (0, 1, 500, ENTITIES)
+    takes_all = negatives in (0, 500, ENTITIES)
+    assert bool(repeats) == (fixed_size and not takes_all and (negatives > 1 or with_answers))
+
+
+@pytest.mark.parametrize("with_answers", [False, True])
+def test_what_is_drawn_several_times_is_left_out_where_it_would_be_masked(
+    with_answers: bool,
+) -> None:
+    """Candidates of any number are those of a fixed number without the repeated ones."""
+    free, fixed = sampler(answers=with_answers), sampler(answers=with_answers)
+    fixed.fixed_size = True
+    for step in range(20):
+        batch = free.seek(step).batch()
+        few, all_of_them = free.candidates(batch), fixed.seek(step).candidates(batch)
+        assert len(all_of_them.entity) == fixed.negatives
+        first = torch.cat((torch.tensor([True]), all_of_them.entity.diff() > 0))
+        assert torch.equal(few.entity, all_of_them.entity[first])
+        assert torch.equal(few.masked, all_of_them.masked[:, first])
+        assert all_of_them.masked[:, ~first].all()
 
 
 def test_answers_of_the_batch_come_on_top_of_the_uniform_negatives() -> None:
@@ -116,7 +138,7 @@ def test_answers_of_the_batch_come_on_top_of_the_uniform_negatives() -> None:
         batch = drawn.seek(step).batch()
         uniform = plain.seek(step).candidates(batch).entity.tolist()
         found = drawn.candidates(batch).entity.tolist()
-        assert found == sorted(uniform + batch.answer.tolist())
+        assert found == sorted({*uniform, *batch.answer.tolist()})
 
 
 @pytest.mark.parametrize("negatives", [ENTITIES, 0])
@@ -152,6 +174,7 @@ def test_a_draw_is_all_of_the_step() -> None:
 
 def test_negatives_are_uniform_over_entities() -> None:
     drawn = sampler(negatives=11)
+    drawn.fixed_size = True  # with those drawn several times
     batch = drawn.seek(0).batch()
     counts = torch.zeros(ENTITIES)
     for step in range(2000):

@@ -96,17 +96,14 @@ class ShardSampler:
         """Of the shared negatives, drawn alike by all, those that this process owns."""
         if self.takes_all:
             chosen = torch.arange(self.owned.start, self.owned.stop, device=self.device)
-            repeated = torch.zeros_like(chosen, dtype=torch.bool)
         else:
             place = torch.arange(self.negatives, device=self.device)
             bits = random_bits(self.seed, NEGATIVES, self.step * self.negatives + place)
             chosen = random_below(self.entities, bits)
             chosen = torch.cat((chosen, batch.answer)) if self.answers else chosen
-            chosen = chosen[self._is_owned(chosen)].sort().values
-            repeated = torch.zeros_like(chosen, dtype=torch.bool)
-            repeated[1:] = chosen[1:] == chosen[:-1]
+            chosen = chosen[self._is_owned(chosen)].unique()
         rows = batch.entity.unsqueeze(1), batch.direction.unsqueeze(1)
-        return Candidates(chosen, self.known.contains(*rows, chosen) | repeated)
+        return Candidates(chosen, self.known.contains(*rows, chosen))
 
     def _is_owned(self, entity: Tensor) -> Tensor:
         return (entity >= self.owned.start) & (entity < self.owned.stop)

@@ -55,7 +55,7 @@ class HostUpdate:
         self.dense = dense_adam(dense, config, device, capture=self.capture)
         self._copies = torch.cuda.Stream(device) if device.type == "cuda" else None
         self._replay: Replay[Outcome] = Replay()
-        self._draw: Draw | None = None  # in the same memory all along
+        self._draw: Draw | None = None  # on a GPU in the same memory all along
         self._ahead: int | None = None  # the step that the draw and the rows here are for
 
     @property
@@ -128,7 +128,7 @@ class HostUpdate:
             following = self.sampler.draw()
             self.staging.read_ahead(following.entities)
         self.dense.zero_grad()
-        rows = self.adam.rows(self.staging.slot)
+        rows = self.adam.rows(self.staging.slot[: len(draw.entities)])
         loss = step_loss(self.model, rows, draw, self.config)
         loss.backward()
         assert rows.grad is not None
@@ -152,6 +152,9 @@ class HostUpdate:
             yield
 
     def _hold(self, draw: Draw) -> None:
+        if self._copies is None:  # a draw of another size each time
+            self._draw = draw
+            return
         if self._draw is None:
             self._draw = tree_map(torch.clone, draw)
             return

@@ -91,6 +91,7 @@ class Sampler:
         self.weights = weights.to(device)  # (2n,)
         self.entities, self.relations = entities, relations
         self.seed, self.device = seed, device
+        self.fixed_size = device.type != "cpu"  # of every shape, so that a step can be captured
         self.batch_size = min(batch_size, total)
         self.takes_all = negatives == 0 or negatives >= entities
         self.uniform = entities if self.takes_all else negatives
@@ -101,7 +102,7 @@ class Sampler:
         # The order of the epoch, and as much of the next as a batch can reach into.
         self._order = torch.zeros(total + self.batch_size, dtype=torch.int64, device=device)
         self._source = self._kernel_source() if fuses(self.weights) else None
-        self._asked = self._by_answer(everything) if device.type == "cpu" else None
+        self._asked = None if self.fixed_size else self._by_answer(everything)
         self.seek(0)
 
     def seek(self, step: int) -> Self:
@@ -136,20 +137,24 @@ class Sampler:
     def candidates(self, batch: Batch) -> Candidates:
         """The shared negatives of the step: all entities when as many are wanted, else uniform ones.
 
-        If asked for, the answers of the batch are among them.
+        If asked for, the answers of the batch are among them. Who was drawn several times counts once: it
+        is left out again or, where sizes are fixed, masked.
         """
-        repeated = torch.zeros(self.negatives, dtype=torch.bool, device=self.device)
         if self.takes_all:
             chosen = torch.arange(self.entities, device=self.device)
-        else:
-            place = torch.arange(self.uniform, device=self.device)
-            bits = random_bits(self.seed, NEGATIVES, self.step * self.uniform + place)
-            chosen = random_below(self.entities, bits)
-            if self.answers:
-                chosen = torch.cat((chosen, batch.answer))
-            chosen = chosen.sort().values
-            repeated[1:] = chosen[1:] == chosen[:-1]
-        return Candidates(chosen, self._masked(batch, chosen, repeated))
+            return Candidates(chosen, self._are_known(batch, chosen))
+        place = torch.arange(self.uniform, device=self.device)
+        bits = random_bits(self.seed, NEGATIVES, self.step * self.uniform + place)
+        chosen = random_below(self.entities, bits)
+        if self.answers:
+            chosen = torch.cat((chosen, batch.answer))
+        chosen = chosen.sort().values
+        if not self.fixed_size:
+            chosen = chosen.unique_consecutive()
+            return Candidates(chosen, self._are_known(batch, chosen))
+        repeated = chosen == chosen.roll(1)
+        repeated[0] = False
+        return Candidates(chosen, self._are_known(batch, chosen) | repeated)
 
     def own_masked(self, batch: Batch) -> Tensor:
         """Whether each query's own entity is a known answer, (B,)."""
@@ -175,12 +180,12 @@ class Sampler:
         batch = Batch(entity, drawn.direction, answer, drawn.weight)
         return Draw(batch, Candidates(chosen, masked), drawn.own_masked, drawn.entities)
 
-    def _masked(self, batch: Batch, chosen: Tensor, repeated: Tensor) -> Tensor:
-        """Which candidates are repeated or known answers of which queries, (B, N)."""
+    def _are_known(self, batch: Batch, chosen: Tensor) -> Tensor:
+        """Which candidates are known answers of which queries, (B, N)."""
         if self._asked is None:  # a search a pair: more work, but of a size known beforehand
             rows = batch.entity.unsqueeze(1), batch.direction.unsqueeze(1)
-            return self.known.contains(*rows, chosen) | repeated
-        masked = repeated.expand(len(batch.entity), -1).clone()
+            return self.known.contains(*rows, chosen)
+        masked = torch.zeros(len(batch.entity), len(chosen), dtype=torch.bool)
         if self.takes_all:
             row, column = self.known.answers(batch.entity, batch.direction)
         else:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from golde.training.host_table import HostTable
 from golde.training.row_adam import DrawnRowsAdam
@@ -33,13 +34,14 @@ class Staging:
         self._going = [table[:positions].clone() for table in adam.kept]
         none = torch.full((positions,), host.entities, device=host.device)
         self._entity, self._next_entity, self._gone = none, none.clone(), none.clone()
-        self.slot = torch.zeros_like(none)  # (positions,): the row of each position of the draw
+        self.slot = torch.zeros_like(none)  # (positions,): the row of each entity of the draw
         self._next_slot = self.slot.clone()
         self._settled = True
 
     def read_ahead(self, ids: Tensor) -> None:
-        """Bring in the rows of entities (positions,), which may repeat."""
-        entity, slot = distinct(ids, self.host.entities)
+        """Bring in the rows of entities, as many as there are positions at most; they may repeat."""
+        none = self.host.entities
+        entity, slot = distinct(pad(ids, (0, len(self.slot) - len(ids)), value=none), none)
         self._next_entity.copy_(entity)
         self._next_slot.copy_(slot)
         self.host.read(self._next_entity, self._coming)
