@@ -282,6 +282,30 @@ def test_processes_are_so_many_at_a_time_and_stop_when_asked(tmp_path: Path) -> 
     assert list(stopped) == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("at_a_time", "count", "threads"), [(1, 2, 8), (2, 3, 4), (3, 3, 2), (16, 2, 4), (9, 9, 1)]
+)
+def test_processes_share_the_threads_that_there_are(
+    at_a_time: int, count: int, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each by itself would take all of them, and wait for the others' half of the time and more."""
+    code = "import os; print(os.environ['OMP_NUM_THREADS'])"
+
+    def told() -> set[str]:
+        words = [sys.executable, "-S", "-c", code]
+        commands = {str(n): Command(words, tmp_path / f"{n}.log") for n in range(count)}
+        for command in commands.values():
+            command.log.unlink(missing_ok=True)
+        run_side_by_side(commands, at_a_time, tell=lambda *found: None)
+        return {command.log.read_text().strip() for command in commands.values()}
+
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert told() == {str(threads)}
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")  # who says how many each takes is heard
+    assert told() == {"3"}
+
+
 def test_train_takes_the_graph_of_its_configuration(config_file: Path, tmp_path: Path) -> None:
     done = call("train", "--config", config_file, "--out", tmp_path / "run", "--device", "cpu")
     assert done.exit_code == 0, done.output

@@ -25,6 +25,7 @@ from torch.distributed.rendezvous import rendezvous
 from golde.distributed.lookout import Lookout
 from golde.distributed.world import FailedElsewhereError, Processes, World
 from golde.errors import GoldeError
+from golde.runs.environment import sharing_cores
 
 _TAKEN = ("EADDRINUSE", "ddress already in use")
 """What torch says where the port is another's."""
@@ -198,11 +199,10 @@ def run_on(devices: int, command: Sequence[str]) -> int:
     """
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     sizes = [f"--nproc-per-node={devices}", f"--max-restarts={RESTARTS}"]
-    usual = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // devices))}
     with TemporaryDirectory() as folder:
         process = subprocess.Popen(
             [*launcher, *sizes, "-m", "golde", *command],
-            env=usual | os.environ | {TOLD: folder},
+            env=sharing_cores(devices) | {TOLD: folder},
             start_new_session=True,  # a terminal's Ctrl-C is for this process alone
         )
         with _interruptible():

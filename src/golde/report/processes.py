@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from golde.runs.environment import sharing_cores
+
 LOOK_AGAIN = 0.1
 """Seconds between looks at the processes under way."""
 
@@ -35,6 +37,7 @@ def run_side_by_side(
     """
     waiting = dict(commands)
     running: dict[str, subprocess.Popen[bytes]] = {}
+    environment = sharing_cores(max(1, min(at_a_time, len(commands))))
     codes: dict[str, int] = {}
     stopped = False
     try:
@@ -46,7 +49,7 @@ def run_side_by_side(
                     process.terminate()
             while waiting and len(running) < at_a_time:
                 name = next(iter(waiting))
-                running[name] = _start(waiting.pop(name))
+                running[name] = _start(waiting.pop(name), environment)
                 tell_begun(name)
             for name in [name for name, process in running.items() if process.poll() is not None]:
                 codes[name] = running.pop(name).returncode
@@ -58,11 +61,12 @@ def run_side_by_side(
     return codes
 
 
-def _start(command: Command) -> subprocess.Popen[bytes]:
+def _start(command: Command, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     command.log.parent.mkdir(parents=True, exist_ok=True)
     with command.log.open("ab") as log:  # another process may be writing there: see Place.alone
         return subprocess.Popen(
             command.words,
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
