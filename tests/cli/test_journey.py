@@ -60,6 +60,29 @@ def test_figures_of_a_sample_are_shown_as_such(
     assert re.search(r"^valid +10 ", shown, re.MULTILINE)
 
 
+def test_a_training_that_ends_early_says_why(
+    golde: Golde,
+    facts: Path,
+    small: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = {"steps": 1500, "validate_every": 1, "patience": 1, "learning_rate": 1e-12}
+    settings = [
+        word for key, value in values.items() for word in ("--set", f"training.{key}={value}")
+    ]
+    trained = golde("train", facts, "--out", "run", *small, *settings)
+    (why,) = [line for line in trained.stdout.splitlines() if line.startswith("ended early")]
+    assert why.split(maxsplit=2)[2] == (
+        "step 2 of 1,500: no better MRR in 1 validation (training.patience)"
+    )
+    assert max(map(len, trained.stdout.splitlines())) <= 80
+    assert why in golde("show", "run").stdout
+    whole = golde("train", facts, "--out", "whole", *small, "--set", "training.steps=2")
+    assert "ended early" not in whole.stdout
+
+
 def test_each_command_says_what_may_come_next(
     golde: Golde, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

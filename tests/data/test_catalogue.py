@@ -187,6 +187,8 @@ def test_the_digest_depends_on_the_facts_alone() -> None:
 def test_an_unknown_name_gets_the_closest_ones() -> None:
     with pytest.raises(GoldeError, match=r"no set is called 'wn18r'.*wn18rr"):
         resolve("wn18r")
+    with pytest.raises(GoldeError, match=r"no set is called 'worldd'; did you mean world\?"):
+        catalogue.find("worldd")
     assert catalogue.find("FB15K_237").name == "fb15k-237"
 
 

@@ -231,14 +231,18 @@ def read_graph(
 
 def outcome(folder: RunFolder) -> list[tuple[str, str]]:
     """What training left behind, in words."""
-    about = folder.about()
-    kept = about["chosen_step"]
-    which = "" if kept == about["steps"] else f", the model of step {kept:,} kept"
+    about, settings = folder.about(), folder.config().training
+    kept, steps, planned = about["chosen_step"], about["steps"], settings.steps
+    which = "" if kept == steps else f", the model of step {kept:,} kept"
     points = [
         ("run", str(folder.path)),
-        ("trained", f"{about['steps']:,} steps in {duration(about['seconds'])}{which}"),
+        ("trained", f"{steps:,} steps in {duration(about['seconds'])}{which}"),
     ]
-    facts, limit = about["valid"], folder.config().training.validate_limit
+    if planned is not None and steps < planned:
+        some = f"{settings.patience} validation{'s' * (settings.patience != 1)}"
+        why = f"no better MRR in {some} (training.patience)"
+        points.append(("ended early", f"step {steps:,} of {planned:,}: {why}"))
+    facts, limit = about["valid"], settings.validate_limit
     on = "" if facts <= limit else f" on {limit:,} of {facts:,} facts"
     scores = [check["mrr"] for check in about["validation"] if check["step"] == kept]
     points += [("validation", f"MRR {mrr:.3f}{on}") for mrr in scores]

@@ -29,6 +29,9 @@ from golde.progress import Progress, silent
 
 Status = Literal["at hand", "cached", "downloadable", "untried", "no source"]
 
+SHIPPED = "world"
+"""The name of the graph that comes with the package, and is no entry."""
+
 _STALE = 3600.0  # seconds after which a half-written folder cannot be another process's any more
 
 
@@ -84,11 +87,11 @@ def entries() -> Mapping[str, Entry]:
 
 def find(name: str) -> Entry:
     """The entry of a name, however it is capitalised; an unknown name gets the closest ones."""
-    plain = {_plain(known): entry for known, entry in entries().items()}
-    if _plain(name) in plain:
-        return plain[_plain(name)]
+    plain = {_plain(known): known for known in (*entries(), SHIPPED)}
+    if (known := plain.get(_plain(name), "")) in entries():
+        return entries()[known]
     near = get_close_matches(_plain(name), plain, n=3)
-    hint = f"did you mean {' or '.join(plain[match].name for match in near)}? " if near else ""
+    hint = f"did you mean {' or '.join(plain[match] for match in near)}? " if near else ""
     raise GoldeError(f"no set is called {name!r}; {hint}`golde data list` shows them all")
 
 

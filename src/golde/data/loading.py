@@ -41,7 +41,7 @@ def load_graph(
     "1,3,2".
     """
     wanted = None if columns is None else Columns.parse(columns)
-    if source == "world":
+    if source == catalogue.SHIPPED:
         return load_world()
     found = locate(source, data_dir, progress)
     try:
