@@ -16,6 +16,7 @@ ARROWS: dict[str, set[str]] = {
     "errors": set(),
     "progress": set(),
     "words": set(),
+    "threads": set(),
     "_version": set(),
     "config": {"errors"},
     "kernels": set(),
@@ -28,12 +29,12 @@ ARROWS: dict[str, set[str]] = {
     "training": {"models", "data", "evaluation", "runs"},
     "inference": {"runs", "evaluation"},
     "analysis": {"runs", "evaluation"},
-    "distributed": {"training", "words"},
+    "distributed": {"training", "threads", "words"},
     "benchmark": {"training"},
-    "tuning": {"training"},
+    "tuning": {"training", "threads"},
     "interop": {"training"},
     "api": {"training", "inference"},
-    "report": {"analysis", "benchmark", "inference", "words"},
+    "report": {"analysis", "benchmark", "inference", "threads", "words"},
     "service": {"analysis", "inference", "report"},  # the last for its comparison of runs
 }
 """Who may import whom, beside what those may import themselves. ``cli`` and the package may import all."""

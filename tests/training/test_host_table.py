@@ -20,7 +20,7 @@ from golde.errors import ConfigError
 from golde.evaluation.evaluate import rank_triples
 from golde.models import build, contract, place
 from golde.runs import RunFolder
-from golde.training import StoppedError, memory, row_adam, train
+from golde.training import StoppedError, memory, row_adam, sampling, train
 from golde.training.extend import extend
 from golde.training.host_update import HostUpdate
 from golde.training.sampling import Sampler
@@ -56,6 +56,12 @@ SETTINGS: dict[str, tuple[KnowledgeGraph, dict[str, Any], dict[str, Any]]] = {
     ),
     "one entity": (ALONE, {}, {}),
 }
+
+
+@pytest.fixture(autouse=True)
+def draws_of_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few are drawn here, so that none would be left out."""
+    monkeypatch.setattr(sampling, "LEFT_OUT", 1)
 
 
 def some(*names: str) -> Any:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from golde.kernels.counter import permuted, random_below, random_bits
+from golde.training import sampling
 from golde.training.sampling import Batch, Sampler
 from oracles import seeded
 
@@ -84,16 +85,13 @@ def test_a_step_depends_on_nothing_but_seed_and_number() -> None:
     assert len(drawn) == len(steps)
 
 
-@pytest.mark.parametrize("fixed_size", [False, True])
 @pytest.mark.parametrize("with_answers", [False, True])
 @pytest.mark.parametrize("negatives", [1, 9, ENTITIES - 1, ENTITIES, 0, 500])
-def test_masked_is_known_or_drawn_before(
-    negatives: int, with_answers: bool, fixed_size: bool
-) -> None:
+def test_masked_is_known_or_drawn_before(negatives: int, with_answers: bool) -> None:
     train = some_facts()
     known = answers(train)
     drawn = sampler(train, negatives=negatives, answers=with_answers)
-    drawn.fixed_size = fixed_size
+    drawn.fixed_size = True
     seen = repeats = hits = 0
     for step in range(30):
         batch = drawn.seek(step).batch()
@@ -110,25 +108,36 @@ def test_masked_is_known_or_drawn_before(
                 assert hidden == (repeated or true)
                 seen, repeats, hits = seen + 1, repeats + repeated, hits + true
     assert hits  # something was put to the test
-    takes_all = negatives in (0, 500, ENTITIES)
-    assert bool(repeats) == (fixed_size and not takes_all and (negatives > 1 or with_answers))
+    assert repeats or negatives in (0, 1, 500, ENTITIES)
 
 
+@pytest.mark.parametrize("unit", [1, 3, 100])
 @pytest.mark.parametrize("with_answers", [False, True])
-def test_what_is_drawn_several_times_is_left_out_where_it_would_be_masked(
-    with_answers: bool,
+def test_repeated_draws_are_left_out_some_at_a_time(
+    with_answers: bool, unit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Candidates of any number are those of a fixed number without the repeated ones."""
-    free, fixed = sampler(answers=with_answers), sampler(answers=with_answers)
-    fixed.fixed_size = True
+    """What is left says the same of every entity as the whole draw, where repeats are masked."""
+    monkeypatch.setattr(sampling, "LEFT_OUT", unit)
+    few, whole = sampler(answers=with_answers), sampler(answers=with_answers)
+    whole.fixed_size = True
+    left_out = Counter[int]()
+
+    def first(entity: Tensor) -> Tensor:
+        return torch.cat((torch.tensor([True]), entity.diff() > 0))
+
     for step in range(20):
-        batch = free.seek(step).batch()
-        few, all_of_them = free.candidates(batch), fixed.seek(step).candidates(batch)
-        assert len(all_of_them.entity) == fixed.negatives
-        first = torch.cat((torch.tensor([True]), all_of_them.entity.diff() > 0))
-        assert torch.equal(few.entity, all_of_them.entity[first])
-        assert torch.equal(few.masked, all_of_them.masked[:, first])
-        assert all_of_them.masked[:, ~first].all()
+        batch = few.seek(step).batch()
+        some, every = few.candidates(batch), whole.seek(step).candidates(batch)
+        assert len(every.entity) == whole.negatives
+        for one in (some, every):
+            assert one.masked[:, ~first(one.entity)].all()
+        assert torch.equal(some.entity.unique(), every.entity.unique())
+        assert torch.equal(some.masked[:, first(some.entity)], every.masked[:, first(every.entity)])
+        gone = len(every.entity) - len(some.entity)
+        assert gone % unit == 0
+        assert (~first(some.entity)).sum() < unit
+        left_out[gone] += 1
+    assert len(left_out) == 1 if unit == 100 else max(left_out) > 0
 
 
 def test_answers_of_the_batch_come_on_top_of_the_uniform_negatives() -> None:
@@ -138,7 +147,7 @@ def test_answers_of_the_batch_come_on_top_of_the_uniform_negatives() -> None:
         batch = drawn.seek(step).batch()
         uniform = plain.seek(step).candidates(batch).entity.tolist()
         found = drawn.candidates(batch).entity.tolist()
-        assert found == sorted({*uniform, *batch.answer.tolist()})
+        assert found == sorted(uniform + batch.answer.tolist())
 
 
 @pytest.mark.parametrize("negatives", [ENTITIES, 0])

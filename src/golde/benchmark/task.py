@@ -60,6 +60,7 @@ class Task:
                 seed=SEED,
                 device=self.device,
             )
+            kept[fused].fixed_size = True  # on a CPU, too: a step is so many pairs
         return kept[fused]
 
     def model(self) -> GoldE:

@@ -55,10 +55,11 @@ def list_sets(data_dir: options.DataDir = None, json: options.Json = False) -> N
 
 
 def _shipped() -> dict[str, Any]:
+    from golde.data.catalogue import SHIPPED
     from golde.data.world_facts import LICENCE, world_counts
 
     return {
-        "name": "world",
+        "name": SHIPPED,
         "status": "shipped",
         **asdict(world_counts()),
         "folder": None,

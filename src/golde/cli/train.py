@@ -240,7 +240,7 @@ def outcome(folder: RunFolder) -> list[tuple[str, str]]:
     ]
     if planned is not None and steps < planned:
         some = f"{settings.patience} validation{'s' * (settings.patience != 1)}"
-        why = f"no better MRR in {some} (training.patience)"
+        why = f"no better MRR in {some} (patience)"
         points.append(("ended early", f"step {steps:,} of {planned:,}: {why}"))
     facts, limit = about["valid"], settings.validate_limit
     on = "" if facts <= limit else f" on {limit:,} of {facts:,} facts"

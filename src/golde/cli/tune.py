@@ -106,7 +106,7 @@ def tune(
     valid: options.ValidSize = options.HELD_OUT,
     test: options.TestSize = options.HELD_OUT,
     json: options.Json = False,
-    worker: Annotated[int, typer.Option(hidden=True, min=0)] = 0,
+    worker: Annotated[bool, typer.Option("--worker", hidden=True)] = False,
 ) -> None:
     """Search the settings that rank validation facts best.
 
@@ -135,13 +135,13 @@ def tune(
     there = Study(place, searched, graph, seed=seed)
     reading = options.reading(data_dir, columns, valid, test)
     if worker:
-        raise typer.Exit(_work(there, graph, wanted, device.value, worker))
+        raise typer.Exit(_work(there, graph, wanted, device.value))
     command: list[Any] = [sys.executable, "-m", "golde", "tune", graph_name, *reading]
     command += ["--out", out, "--space", space.value, "--trials", wanted]
     command += ["--numbers", numbers] if numbers is not None else []
     command += ["--config", config] if config is not None else []
     command += [word for setting in set_ or [] for word in ("--set", setting)]
-    command += ["--seed", seed, "--device", device.value, "--worker", workers]
+    command += ["--seed", seed, "--device", device.value, "--worker"]
 
     with stopping() as asked, there.alone():
         end = time.monotonic() + (UNLIMITED if seconds is None else seconds)
@@ -200,14 +200,11 @@ def _refuse_places(out: Path, place: str, config: Path | None, plot: Path | None
         raise GoldeError(f"--study {place}: is no name for a database; name it FILE.db")
 
 
-def _work(study: Study, graph: KnowledgeGraph, wanted: int, device: str, workers: int) -> int:
+def _work(study: Study, graph: KnowledgeGraph, wanted: int, device: str) -> int:
     """Be one of several workers; the exit code."""
-    import torch
-
     from golde.tuning.processes import STOPPED, orphaned
     from golde.tuning.worker import search
 
-    torch.set_num_threads(max(1, torch.get_num_threads() // workers))
     alone = orphaned()
     with stopping() as asked:
         done = search(study, graph, wanted, device=device, should_stop=lambda: asked() or alone())

@@ -87,11 +87,12 @@ def entries() -> Mapping[str, Entry]:
 
 def find(name: str) -> Entry:
     """The entry of a name, however it is capitalised; an unknown name gets the closest ones."""
-    plain = {_plain(known): known for known in (*entries(), SHIPPED)}
-    if (known := plain.get(_plain(name), "")) in entries():
-        return entries()[known]
-    near = get_close_matches(_plain(name), plain, n=3)
-    hint = f"did you mean {' or '.join(plain[match] for match in near)}? " if near else ""
+    plain = {_plain(known): entry for known, entry in entries().items()}
+    if _plain(name) in plain:
+        return plain[_plain(name)]
+    names = {match: entry.name for match, entry in plain.items()} | {SHIPPED: SHIPPED}
+    near = get_close_matches(_plain(name), names, n=3)
+    hint = f"did you mean {' or '.join(names[match] for match in near)}? " if near else ""
     raise GoldeError(f"no set is called {name!r}; {hint}`golde data list` shows them all")
 
 

@@ -25,7 +25,7 @@ from torch.distributed.rendezvous import rendezvous
 from golde.distributed.lookout import Lookout
 from golde.distributed.world import FailedElsewhereError, Processes, World
 from golde.errors import GoldeError
-from golde.runs.environment import sharing_cores
+from golde.threads import sharing_threads
 
 _TAKEN = ("EADDRINUSE", "ddress already in use")
 """What torch says where the port is another's."""
@@ -202,7 +202,7 @@ def run_on(devices: int, command: Sequence[str]) -> int:
     with TemporaryDirectory() as folder:
         process = subprocess.Popen(
             [*launcher, *sizes, "-m", "golde", *command],
-            env=sharing_cores(devices) | {TOLD: folder},
+            env=sharing_threads(devices) | {TOLD: folder},
             start_new_session=True,  # a terminal's Ctrl-C is for this process alone
         )
         with _interruptible():

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from golde.data.catalogue import SHIPPED
 from golde.data.columns import Columns, wrong_width
 from golde.data.files import Report, suffix_of
 from golde.data.graph import SPLITS
@@ -43,7 +44,7 @@ def load_share(
     progress: Progress = silent,
 ) -> GraphShare:
     """This process's share of the graph that ``load_graph`` would read with the same arguments."""
-    if source == "world":
+    if source == SHIPPED:
         return GraphShare.of(load_world(), world)
     with world.all_or_none():
         wanted = None if columns is None else Columns.parse(columns)

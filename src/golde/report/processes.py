@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from golde.runs.environment import sharing_cores
+from golde.threads import sharing_threads
 
 LOOK_AGAIN = 0.1
 """Seconds between looks at the processes under way."""
@@ -37,7 +37,7 @@ def run_side_by_side(
     """
     waiting = dict(commands)
     running: dict[str, subprocess.Popen[bytes]] = {}
-    environment = sharing_cores(max(1, min(at_a_time, len(commands))))
+    environment = sharing_threads(max(1, min(at_a_time, len(commands))))
     codes: dict[str, int] = {}
     stopped = False
     try:

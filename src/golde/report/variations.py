@@ -39,6 +39,13 @@ STUDIES = {
         "Settings that help most in short runs and are no part of the configuration, for as many steps and "
         "with as many negatives as it has, or more, and with its evidence.",
     ),
+    "quarter-full-length": (
+        "What moves accuracy at full length with a quarter of the numbers",
+        "A setting that helps in short runs at full size, with a quarter of the components, for as many "
+        "steps and with as many negatives as full size has, or more; the embedding alone. Margin, start, "
+        "learning rate and penalty are no configuration's: they lie between those of full size and of 32 "
+        "numbers, and were not tuned.",
+    ),
     "small-full-length": (
         "What moves accuracy at full length with 32 numbers",
         "Settings that help most in short runs at full size, in the configuration with 32 numbers an entity, "
@@ -63,7 +70,8 @@ EVIDENCE = (
     "configuration but for fewer steps and negatives. As many walks are taken as by default: the more facts "
     "in a row, the fewer questions weights are learned from. *none* is the mean of the embeddings of all "
     "rows, and a difference is to the embeddings of its own row. *joined*: that a fact joins the two "
-    "already counts too.",
+    "already counts too. No fact held out of FB15k-237 is between two entities that a training fact joins: "
+    "there one hop alone can only tell what is not the answer.",
 )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from golde.config import Config
-from golde.data.catalogue import entries
+from golde.data.catalogue import SHIPPED, entries
 from golde.data.world_facts import LICENCE
 from golde.errors import RunError
 from golde.runs.atomic import write_text
@@ -161,7 +161,7 @@ def _graph_rows(about: Mapping[str, Any]) -> list[list[str]]:
 def _licence(about: Mapping[str, Any]) -> str | None:
     """What the catalogue states, if the graph is called and sized like one of its sets."""
     name = about["graph"]
-    if name == "world":
+    if name == SHIPPED:
         return LICENCE
     entry = entries().get(name)
     if entry is None or any(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from typing import Any
 
@@ -28,14 +27,6 @@ def environment(device: torch.device | str) -> dict[str, Any]:
         found["gpu"] = torch.cuda.get_device_name(device)
         found["kernels"] = _kernels()
     return found
-
-
-def sharing_cores(processes: int) -> dict[str, str]:
-    """The environment of each of so many processes: what is set here, and else its part of the threads.
-
-    Threads of all that each has one a core wait for each other (seen: six times slower).
-    """
-    return {"OMP_NUM_THREADS": str(max(1, torch.get_num_threads() // processes))} | os.environ
 
 
 def _kernels() -> str:

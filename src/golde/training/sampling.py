@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 SHUFFLING, NEGATIVES = 0, 1
 """The streams of random numbers."""
 
+LEFT_OUT = 64
+"""Repeated draws are left out so many at a time: code is compiled anew for some sizes, so there are few."""
+
 
 class Batch(NamedTuple):
     """Facts as queries with their answer, and how much each counts (weights add up to one)."""
@@ -137,8 +140,8 @@ class Sampler:
     def candidates(self, batch: Batch) -> Candidates:
         """The shared negatives of the step: all entities when as many are wanted, else uniform ones.
 
-        If asked for, the answers of the batch are among them. Who was drawn several times counts once: it
-        is left out again or, where sizes are fixed, masked.
+        If asked for, the answers of the batch are among them. One drawn several times counts once: its
+        repeats are masked or, where sizes may vary, left out.
         """
         if self.takes_all:
             chosen = torch.arange(self.entities, device=self.device)
@@ -149,11 +152,13 @@ class Sampler:
         if self.answers:
             chosen = torch.cat((chosen, batch.answer))
         chosen = chosen.sort().values
-        if not self.fixed_size:
-            chosen = chosen.unique_consecutive()
-            return Candidates(chosen, self._are_known(batch, chosen))
         repeated = chosen == chosen.roll(1)
         repeated[0] = False
+        if not self.fixed_size:
+            again = repeated.nonzero()[:, 0]
+            kept = torch.ones_like(repeated)
+            kept[again[: len(again) // LEFT_OUT * LEFT_OUT]] = False
+            chosen, repeated = chosen[kept], repeated[kept]
         return Candidates(chosen, self._are_known(batch, chosen) | repeated)
 
     def own_masked(self, batch: Batch) -> Tensor:

@@ -9,11 +9,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
 from golde.errors import GoldeError
+from golde.threads import sharing_threads
 from golde.tuning.study import Study
 
 LOOK_AGAIN = 0.5
@@ -54,7 +55,10 @@ def search_side_by_side(
 
     A worker that is killed loses its trial, and another takes its place. One that fails ends the search.
     """
-    workers = [_start(command, study) for _ in range(count)]
+    environment = sharing_threads(count) | {
+        STUDY: study.place
+    }  # no argument: all could read it there
+    workers = [_start(command, environment) for _ in range(count)]
     stopped, idle = False, 0
     try:
         while workers:
@@ -75,7 +79,7 @@ def search_side_by_side(
                             "workers are killed before they begin a trial; is there enough memory? try fewer "
                             "--workers"
                         )
-                    workers.append(_start(command, study))
+                    workers.append(_start(command, environment))
             tell()
             time.sleep(LOOK_AGAIN if workers else 0)
     finally:
@@ -86,12 +90,11 @@ def search_side_by_side(
     return not stopped
 
 
-def _start(command: Sequence[str], study: Study) -> _Worker:
+def _start(command: Sequence[str], environment: Mapping[str, str]) -> _Worker:
     said = tempfile.TemporaryFile()  # noqa: SIM115
     process = subprocess.Popen(
         command,
-        env=os.environ
-        | {STUDY: study.place},  # not an argument, which all users of a machine can read
+        env=environment,
         stdin=subprocess.PIPE,  # it ends when we do, however that comes about
         stdout=subprocess.DEVNULL,
         stderr=said,
