@@ -55,9 +55,8 @@ def search_side_by_side(
 
     A worker that is killed loses its trial, and another takes its place. One that fails ends the search.
     """
-    environment = sharing_threads(count) | {
-        STUDY: study.place
-    }  # no argument: all could read it there
+    # The place is no argument, which all users of a machine can read.
+    environment = sharing_threads(count) | {STUDY: study.place}
     workers = [_start(command, environment) for _ in range(count)]
     stopped, idle = False, 0
     try:
