@@ -163,8 +163,7 @@ def test_what_ships_can_be_trained(path: Path) -> None:
             assert size == 32
         elif job.study:
             base = Config.load(ROOT / "configs" / f"{job.graph}.toml").model.signature
-            part = 4 if job.study.startswith("quarter-") else 1
-            assert size == pytest.approx(Signature.parse(base or "").numbers / part, rel=0.011)
+            assert size == pytest.approx(Signature.parse(base or "").numbers, rel=0.011)
 
 
 def test_a_preset_replaces_the_model_but_its_size_and_margin(study: Path) -> None:

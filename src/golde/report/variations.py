@@ -37,14 +37,8 @@ STUDIES = {
     "full-length": (
         "What moves accuracy at full length",
         "Settings that help most in short runs and are no part of the configuration, for as many steps and "
-        "with as many negatives as it has, or more, and with its evidence.",
-    ),
-    "quarter-full-length": (
-        "What moves accuracy at full length with a quarter of the numbers",
-        "A setting that helps in short runs at full size, with a quarter of the components, for as many "
-        "steps and with as many negatives as full size has, or more; the embedding alone. Margin, start, "
-        "learning rate and penalty are no configuration's: they lie between those of full size and of 32 "
-        "numbers, and were not tuned.",
+        "with as many negatives as it has, or more, and with its evidence. *not joined*: with its evidence but "
+        "for the number for pairs that a training fact joins already.",
     ),
     "small-full-length": (
         "What moves accuracy at full length with 32 numbers",
