@@ -142,6 +142,23 @@ def test_changes_are_set_beside_the_configuration_best_first(results: Path) -> N
     ]
 
 
+def test_changes_where_evidence_counts_show_the_embedding_alone_too(results: Path) -> None:
+    for name, mrr, gain in (("as-configured", 0.51, 0.02), ("no-penalty", 0.50, 0.0)):
+        one = record("wn18rr", f"wn18rr-{name}", 0, mrr, study="full-length", split="valid")
+        if gain:  # where evidence changes nothing, no figures stand beside those of both
+            without = record("wn18rr", "", 0, mrr - gain)["figures"]["standard"]
+            one["figures"]["embedding"] = without
+            one["training"] |= {"evidence": {"hops": 1, "scale": 1.0, "joined": 0.0}}
+        keep(results, one)
+    (section,) = variation_sections(results)
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    assert rows[0].endswith(" MR | alone |")
+    assert rows[2:] == [
+        "| as configured | 1 | .5100 |  | .610 | 510 | .4900 |",
+        "| no penalty | 1 | .5000 | -.0100 | .600 | 500 | .5000 |",
+    ]
+
+
 def test_it_is_said_how_often_test_was_ranked_before(results: Path) -> None:
     assert "reached before" not in reproduced_section(results)
     keep(results, record("wn18rr", "wn18rr", 0, MRR[0], replaced=[before(0.4), before(0.5)]))

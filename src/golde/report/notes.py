@@ -11,6 +11,12 @@ from golde.words import duration, facts_in_a_row, label
 
 WITHOUT_OURS = "Ours was not run."
 
+EARLIER = (
+    "The configuration of FB15k-237 is the one before it took the batch's answers as negatives, another "
+    "temperature and another margin."
+)
+"""Of studies around ``studies/bases/fb15k-237.toml``."""
+
 
 def headline(records: Sequence[Record], published_mrr: float) -> str:
     """How the figures of a configuration came about, those of its embedding beside the published ones."""

@@ -303,12 +303,15 @@ class PaperTables:
                 f"Figure 3, {GRAPHS[graph]}: MRR by dimension",
                 ["dimension", *(f"{who}{letter}" for letter in theirs for who in ("", "our "))],
                 _side_by_side(theirs, self.dimension_curves(graph)),
-                _with_protocol(
-                    notes.study([r for r in self._records("figure3") if r["graph"] == graph]), graph
-                ),
+                _with_protocol(self._dimension_note(graph), graph),
             )
             for graph, theirs in paper()["figure3"].items()
         ]
+
+    def _dimension_note(self, graph: str) -> str:
+        records = [r for r in self._records("figure3") if r["graph"] == graph]
+        earlier = f" {notes.EARLIER}" if records and graph == "fb15k-237" else ""
+        return notes.study(records) + earlier
 
     def sizes(self) -> Table:
         """Figure 4 in figures."""

@@ -152,8 +152,8 @@ class Sampler:
         if self.answers:
             chosen = torch.cat((chosen, batch.answer))
         chosen = chosen.sort().values
-        repeated = chosen == chosen.roll(1)
-        repeated[0] = False
+        repeated = torch.zeros_like(chosen, dtype=torch.bool)
+        repeated[1:] = chosen[1:] == chosen[:-1]
         if not self.fixed_size:
             again = repeated.nonzero()[:, 0]
             kept = torch.ones_like(repeated)
