@@ -24,6 +24,10 @@ from golde.report.tables import Table, anchor, figure, machine, short_commit
 UNCHANGED = "as-configured"
 """The variant that all others are set beside."""
 
+FULL_LENGTH = "full-length"
+NOT_JOINED = "not-joined"
+"""The study, and its variant, that leave out of evidence whether a fact joins the two entities already."""
+
 HEAD = ["variant", "seeds", "MRR", "difference", "H@10", "MR"]
 ALONE = "alone"
 """The column of the embedding's MRR, where evidence counts beside it."""
@@ -37,7 +41,7 @@ STUDIES = {
         "are live: *elliptic for Euclidean* has them, and *Euclidean for elliptic* is what the published "
         f"code trains, whose weights never move. {EARLIER}",
     ),
-    "full-length": (
+    FULL_LENGTH: (
         "What moves accuracy at full length",
         "Settings that help most in short runs, for as many steps and with as many negatives as the "
         "configuration has, or more, and with its evidence; *alone* is the MRR of the embedding. *not "
@@ -112,17 +116,16 @@ def study_tables(results: Path, study: str) -> list[Table]:
 
 def joined_share(results: Path) -> str:
     """What evidence adds with and without counting joined pairs, in words; empty where it was not asked."""
-    found = variants(read_records(results, "studies"), "evidence")
-    told: dict[str, str] = {}
+    found = variants(read_records(results, "studies"), FULL_LENGTH)
+    told = ""
     for (graph, variant), without in found.items():
-        if joined := found.get((graph, f"{variant}-joined")):
-            added, in_all = (_added(records) for records in (without, joined))
-            told[graph] = (  # of the most facts in a row
-                f" In [short runs](results.md#{anchor(EVIDENCE[0])}) on {graph} evidence of "
-                f"{_words(variant)} adds {added} to the {splits(without)} MRR, and {in_all} where it also "
-                "counts whether a fact joins the two entities already."
+        if variant == NOT_JOINED and (in_all := found.get((graph, UNCHANGED))):
+            told += (
+                f" On the {splits(in_all)} facts of {graph} evidence adds {_added(in_all)} to the MRR, and "
+                f"{_added(without)} where it does not count whether a fact joins the two entities already "
+                f"([at full length](results.md#{anchor(STUDIES[FULL_LENGTH][0])}))."
             )
-    return "".join(told.values())
+    return told
 
 
 def _added(records: list[Record]) -> str:
