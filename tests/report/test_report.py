@@ -324,7 +324,7 @@ def test_it_is_said_how_much_of_evidence_are_joined_pairs(results: Path) -> None
     assert joined_share(results) == (
         " On the validation facts of fb15k-237 evidence adds +.0400 to the MRR, and +.0100 where it does not "
         "count whether a fact joins the two entities already "
-        "([at full length](results.md#what-moves-accuracy-at-full-length))."
+        "([at full length](results.md#what-moves-accuracy-at-full-length), as configured there)."
     )
 
 

@@ -36,7 +36,10 @@ class Step(Protocol):
 
 
 class Shared:
-    """The step of training as a run makes it: all queries of a batch share their negatives."""
+    """The step of training as a run makes it: all queries of a batch share their negatives.
+
+    But for repeated draws, which a run leaves out on a CPU and a GPU masks: here they are masked on both.
+    """
 
     def __init__(
         self, task: Task, *, capture: bool, prepare: Callable[[GoldE], None] = lambda model: None

@@ -11,7 +11,7 @@ from golde.words import duration, facts_in_a_row, label
 
 WITHOUT_OURS = "Ours was not run."
 
-EARLIER = (
+BEFORE_ANSWERS = (
     "The configuration of FB15k-237 is the one before it took the batch's answers as negatives, another "
     "temperature and another margin."
 )

@@ -310,7 +310,7 @@ class PaperTables:
 
     def _dimension_note(self, graph: str) -> str:
         records = [r for r in self._records("figure3") if r["graph"] == graph]
-        earlier = f" {notes.EARLIER}" if records and graph == "fb15k-237" else ""
+        earlier = f" {notes.BEFORE_ANSWERS}" if records and graph == "fb15k-237" else ""
         return notes.study(records) + earlier
 
     def sizes(self) -> Table:

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from golde.config import Config
 from golde.errors import GoldeError, RetiredSettingError
-from golde.report.notes import EARLIER, splits
+from golde.report.notes import BEFORE_ANSWERS, splits
 from golde.report.results import (
     EMBEDDING,
     STANDARD,
@@ -39,14 +39,14 @@ STUDIES = {
         "negatives: what helps here need not help at full length with all negatives. Without the query's own "
         "entity as a negative there is no bias of loops either, which is learned from it. Elliptic weights "
         "are live: *elliptic for Euclidean* has them, and *Euclidean for elliptic* is what the published "
-        f"code trains, whose weights never move. {EARLIER}",
+        f"code trains, whose weights never move. {BEFORE_ANSWERS}",
     ),
     FULL_LENGTH: (
         "What moves accuracy at full length",
         "Settings that help most in short runs, for as many steps and with as many negatives as the "
         "configuration has, or more, and with its evidence; *alone* is the MRR of the embedding. *not "
         "joined* has the evidence but for the number for pairs that a training fact joins already. The "
-        "batch's answers were adopted by this table, so that *as configured* is without them.",
+        f"batch's answers were adopted by this table. {BEFORE_ANSWERS}",
     ),
     "beside-answers": (
         "What moves accuracy beside the batch's answers",
@@ -68,7 +68,7 @@ STUDIES = {
         "directions of a relation, as published, the configuration, RotH and RefH one for each (*inverse* "
         "[above](#what-moves-accuracy) says what that is worth to it). All settings were chosen for the "
         "configuration and none for the others, so this compares models under one budget, and each of them "
-        f"may do better with settings of its own. {EARLIER}",
+        f"may do better with settings of its own. {BEFORE_ANSWERS}",
     ),
 }
 
@@ -79,7 +79,7 @@ EVIDENCE = (
     "in a row, the fewer questions weights are learned from. *none* is the mean of the embeddings of all "
     "rows, and a difference is to the embeddings of its own row. *joined*: that a fact joins the two "
     "already counts too. No fact held out of FB15k-237 is between two entities that a training fact joins: "
-    f"there one hop alone can only tell what is not the answer. {EARLIER}",
+    f"there one hop alone can only tell what is not the answer. {BEFORE_ANSWERS}",
 )
 
 
@@ -123,7 +123,7 @@ def joined_share(results: Path) -> str:
             told += (
                 f" On the {splits(in_all)} facts of {graph} evidence adds {_added(in_all)} to the MRR, and "
                 f"{_added(without)} where it does not count whether a fact joins the two entities already "
-                f"([at full length](results.md#{anchor(STUDIES[FULL_LENGTH][0])}))."
+                f"([at full length](results.md#{anchor(STUDIES[FULL_LENGTH][0])}), as configured there)."
             )
     return told
 
