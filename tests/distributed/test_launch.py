@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -10,17 +9,14 @@ from pathlib import Path
 
 import pytest
 
-import golde
 from golde.distributed.launch import MeetingError, joined, refuse_differences, telling
 from golde.distributed.world import World
 from golde.errors import GoldeError
 from golde.runs import RunFolder
+from processes import environment
 from threads import together
 
-ENVIRONMENT = os.environ | {
-    "PYTHONPATH": str(Path(golde.__file__).parents[1]),
-    "OMP_NUM_THREADS": "1",
-}
+ENVIRONMENT = environment(OMP_NUM_THREADS="1")
 SCRIPT = """
 import torch, torch.distributed as dist
 from golde.distributed.world import Processes

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-import golde
 from golde.runs import RunFolder
+from processes import environment
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,10 +29,7 @@ SETTINGS = (
     "training.checkpoint_seconds=0",
     "training.precision=float64",
 )
-ENVIRONMENT = os.environ | {
-    "PYTHONPATH": str(Path(golde.__file__).parents[1]),
-    "OMP_NUM_THREADS": "1",
-}
+ENVIRONMENT = environment(OMP_NUM_THREADS="1")
 
 
 def started(folder: Path, out: str, *more: str) -> subprocess.Popen[str]:

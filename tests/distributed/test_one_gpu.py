@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,14 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
-import golde
+from processes import environment
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="NCCL wants a GPU")
 
-SOURCE = str(Path(golde.__file__).parents[1])
-ENVIRONMENT = os.environ | {
-    "PYTHONPATH": os.pathsep.join([SOURCE, os.environ.get("PYTHONPATH", "")])
-}
 MEETING = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1"]
 
 
@@ -31,7 +26,7 @@ def test_nccl_and_gloo_take_the_same_steps(tmp_path: Path, bias: str) -> None:
         done = subprocess.run(
             [*MEETING, *command, "--device", device, "--out", device],
             cwd=tmp_path,
-            env=ENVIRONMENT,
+            env=environment(),
             capture_output=True,
             text=True,
             timeout=300,

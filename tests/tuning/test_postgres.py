@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-import golde
+from processes import environment
 
 psycopg = pytest.importorskip("psycopg")
 pytestmark = pytest.mark.slow
@@ -109,12 +109,7 @@ def tune(folder: Path, url: str, out: str, *words: object) -> subprocess.Popen[s
     return subprocess.Popen(
         [sys.executable, "-c", HASTY, *given],
         cwd=folder / out,
-        env=os.environ
-        | {
-            "PYTHONPATH": os.pathsep.join([str(Path(golde.__file__).parents[1]), *sys.path]),
-            "OMP_NUM_THREADS": "1",
-            "GOLDE_STUDY": url,
-        },
+        env=environment(OMP_NUM_THREADS="1", GOLDE_STUDY=url),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
