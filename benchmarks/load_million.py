@@ -65,7 +65,7 @@ def measure(path: str) -> dict[str, Any]:
     from golde.data.loading import load_graph
 
     def peak() -> float:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # MB on Linux
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # MiB on Linux
 
     before, start, cpu = peak(), time.perf_counter(), time.process_time()
     graph = load_graph(Path(path))

@@ -152,7 +152,7 @@ def test_a_step_is_written_with_what_has_no_time() -> None:
         "evaluation": {"queries": 6268, "seconds": 0.0601},
     }
     text = gpu_sections.gpu_step(found)
-    assert "| plain | **3.14 ms** | 2,500 M | 1,234 MB |" in text
+    assert "| plain | **3.14 ms** | 2,500 M | 1,234 MiB |" in text
     assert "| fused | failed |  |  |" in text
     assert "| plain compiled | skipped |  |  |" in text
     assert "| batch 250 | **3.14 ms** |" in text

@@ -545,6 +545,7 @@ def test_levers_of_other_settings_have_a_table_of_their_own() -> None:
         "| as configured | 1 | .4100 |  | .500 | 1,234 |",
     ]
     assert rows_of(second)[2:] == ["| as configured | 1 | .4300 |  | .500 | 1,234 |"]
+    assert "as of these commits, when it had `model.margin = 6.0`, with" in second
 
 
 def test_every_lever_is_described(levers: Any) -> None:

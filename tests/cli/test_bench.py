@@ -36,7 +36,7 @@ def test_the_table_has_every_form_and_fits_80_columns(golde: Golde) -> None:
     assert max(map(len, lines)) <= 80
     for name in ("gathered", "plain", "blocked", "entities 15", "entities 240"):
         (row,) = (line for line in lines if line.startswith(f"{name} ") and " ms" in line)
-        assert row.endswith("MB")
+        assert row.endswith("MiB")
     assert "plain compiled: torch.compile does not work here" in result.stdout
     assert "CUDA graph" not in result.stdout
 

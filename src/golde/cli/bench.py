@@ -185,6 +185,6 @@ def _cells(one: dict[str, Any]) -> list[str]:
         f"{one['ms']:,.2f} ms",
         f"{low:,.2f}–{high:,.2f}",
         f"{one['pairs_per_second'] / 1e6:,.1f} M",
-        f"{one['memory_beyond_state_mb']:,} MB",
+        f"{one['memory_beyond_state_mb']:,} MiB",
         "yes" if one["captured"] else "no",
     ]

@@ -31,7 +31,7 @@ def steps(first: str, found: dict[str, Any]) -> str:
             name,
             f"**{one['ms']:.2f} ms**",
             f"{one['pairs_per_second'] / 1e6:,.0f} M",
-            f"{one['memory_beyond_state_mb']:,} MB",
+            f"{one['memory_beyond_state_mb']:,} MiB",
         ]
 
     return table([first, *STEP], [row(name, one) for name, one in found.items()])

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from golde.geometry import Signature
 from golde.report.results import EMBEDDING, Record, numbers_an_entity, values
-from golde.report.tables import figure, held_out, machine, shared
-from golde.words import duration, facts_in_a_row, label
+from golde.report.tables import figure, held_out, machine, shared, trained
+from golde.words import duration, facts_in_a_row, geometries, label
 
 WITHOUT_OURS = "Ours was not run."
+PUBLISHED = geometries("PQ")
+"""The space of GoldE as published."""
 
 BEFORE_ANSWERS = (
     "The configuration of FB15k-237 is the one before it took the batch's answers as negatives, another "
@@ -23,7 +26,7 @@ def headline(records: Sequence[Record], published_mrr: float) -> str:
     if not records:
         return WITHOUT_OURS
     return (
-        f"Ours are means over seeds, on test.{_loops(records)}{_evidence(records)}"
+        f"Ours are means over seeds, on test.{space(records)}{_loops(records)}{_evidence(records)}"
         f"{_behind(records, published_mrr)}"
     )
 
@@ -34,7 +37,7 @@ def small(records: Sequence[Record], published_mrr: float) -> str:
         return WITHOUT_OURS
     found = " or ".join(dict.fromkeys(map(_numbers, records)))
     return (
-        f"Ours with {found}, means over seeds, on test.{_evidence(records)}"
+        f"Ours with {found}, means over seeds, on test.{space(records)}{_evidence(records)}"
         f"{_behind(records, published_mrr)}"
     )
 
@@ -53,6 +56,23 @@ def by_relation(records: Sequence[Record], has_alone: bool) -> str:
         else ""
     )
     return f"Ours under the standard protocol, means over {seeds}, on test.{beside}"
+
+
+def space(records: Sequence[Record]) -> str:
+    """The space of ours, and that of GoldE as published where it is of other geometries."""
+    found = _signatures(records)
+    spaces = {geometries(term.letter for term in Signature.parse(one).terms) for one in found}
+    if not spaces:
+        return ""
+    signature = f" (`{found[0]}`)" if len(found) == 1 else ""
+    theirs = "" if spaces == {PUBLISHED} else f"; the published GoldE is {PUBLISHED}"
+    return f" Ours is {' or '.join(sorted(spaces))}{signature}{theirs}."
+
+
+def _signatures(records: Sequence[Record]) -> list[str]:
+    """Those of the records that have one, each once."""
+    found = (record["settings"]["model"].get("signature") for record in records)
+    return list(dict.fromkeys(filter(None, found)))
 
 
 def _loops(records: Sequence[Record]) -> str:
@@ -120,14 +140,15 @@ def splits(records: Sequence[Record]) -> str:
     return " and ".join(dict.fromkeys(words[record["split"]] for record in records))
 
 
-def sizes(records: Sequence[Record]) -> str:
-    """With how many numbers an entity the figures of a study came about."""
+def sizes(records: Sequence[Record], configured: Sequence[Record]) -> str:
+    """With how many numbers an entity the figures of a study came about, and whose settings they have."""
     if not records:
         return ""
     found = " or ".join(dict.fromkeys(map(_numbers, records)))
+    space = " or ".join(f"`{one}`" for one in _signatures(configured)) or "its own"
     return (
         f" Ours with {found}, the published ones at full size; settings are those of the configuration of "
-        "that size, chosen for its own space and tuned for no other."
+        f"that size, chosen for its space, {space}, and tuned for no other."
     )
 
 
@@ -142,15 +163,14 @@ def study(records: Sequence[Record]) -> str:
     """How the figures of a study came about."""
     if not records:
         return ""
-    steps = sorted({r["training"]["steps"] for r in records})
     drawn = sorted({r["seed"] for r in records})
     by_seeds = f"seed{'s' * (len(drawn) > 1)} {', '.join(map(str, drawn))}"
     seconds = [r["training"]["seconds"] for r in records]
     counted = any(record["settings"].get("evidence", {}).get("hops") for record in records)
     what = "" if counted else ", the embedding alone,"
-    short = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
+    took = f"{duration(min(seconds))} to {duration(max(seconds))} a run{shared(records)}"
     return (
-        f"Published on test; ours{what} on {splits(records)}, standard protocol, at {short} steps "
-        f"({duration(min(seconds))} to {duration(max(seconds))} a run{shared(records)}), {by_seeds}, "
+        f"Published on test; ours{what} on {splits(records)}, standard protocol, after "
+        f"{trained(records)} ({took}), {by_seeds}, "
         f"{'; '.join(dict.fromkeys(map(machine, records)))}."
     )

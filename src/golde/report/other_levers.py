@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
+from collections.abc import Iterable
 from typing import Any
 
 from golde.config import Config
@@ -29,23 +32,41 @@ SOURCE = "Written by `benchmarks/other_levers.py`."
 
 def other_levers(found: dict[str, Any]) -> str:
     """A table a configuration, the best first; another if its settings changed between trainings."""
-    groups: dict[tuple[str, str], Trainings] = {}
+    groups: dict[str, dict[str, Trainings]] = {}
     failed = []
     for one in found["trainings"]:
         if "failed" in one:
             what = f"{one['lever']} on {one['configuration']} with seed {one['seed']}"
             failed.append(f"{what} failed: {one['failed']}")
         else:
-            key = one["configuration"], _settings(one)
-            groups.setdefault(key, {}).setdefault(one["lever"], {})[one["seed"]] = one
-    tables = [_table(configuration, trainings) for (configuration, _), trainings in groups.items()]
-    what = _what({lever for trainings in groups.values() for lever in trainings})
+            by_settings = groups.setdefault(one["configuration"], {})
+            trainings = by_settings.setdefault(_settings(one), {})
+            trainings.setdefault(one["lever"], {})[one["seed"]] = one
+    tables = [
+        _table(configuration, trainings, _distinct(settings, by_settings))
+        for configuration, by_settings in groups.items()
+        for settings, trainings in by_settings.items()
+    ]
+    what = _what({one["lever"] for one in found["trainings"] if "failed" not in one})
     return "\n\n".join([what, *(table.markdown() for table in tables), *failed, SOURCE])
 
 
 def _settings(one: dict[str, Any]) -> str:
     """What trainings have in common that are set beside each other."""
     return Config.from_dict(one["settings"]).with_values(training={"seed": 0}).to_toml()
+
+
+def _distinct(settings: str, among: Iterable[str]) -> str:
+    """What tells a table from others of the same configuration, in words; empty where there are none."""
+    here, *others = (tomllib.loads(text) for text in (settings, *among))
+    found = [
+        f"`{section}.{key} = {json.dumps(value)}`"
+        for section, values in here.items()
+        if isinstance(values, dict)
+        for key, value in values.items()
+        if any(other[section].get(key) != value for other in others)
+    ]
+    return f", when it had {' and '.join(found)}" if found else ""
 
 
 def _what(tried: set[str]) -> str:
@@ -63,7 +84,7 @@ def _what(tried: set[str]) -> str:
     )
 
 
-def _table(configuration: str, trainings: Trainings) -> Table:
+def _table(configuration: str, trainings: Trainings, when: str) -> Table:
     head = ["lever", "seeds", "MRR", "difference", "H@10", "MR"]
     best_first = sorted(trainings, key=lambda lever: -mean(trainings[lever]))
     rows = [_row(lever, trainings[lever], trainings.get(UNCHANGED, {})) for lever in best_first]
@@ -80,7 +101,7 @@ def _table(configuration: str, trainings: Trainings) -> Table:
         configuration,
         head,
         rows,
-        f"`configs/{configuration}.toml` as of these commits, with {every[0]['steps']:,} steps and "
+        f"`configs/{configuration}.toml` as of these commits{when}, with {every[0]['steps']:,} steps and "
         f"{every[0]['negatives']:,} negatives, last parameters. Validation, standard protocol, mean over "
         f"seeds {seeds}{apart(rows_apart)}; differences are at the same seeds, those of each in brackets. "
         f"{machines}{shared}, commit "

@@ -76,7 +76,7 @@ def advise_million(found: dict[str, Any]) -> str:
             f"{one['relations']}",
             f"**{one['cpu_s']['median']:.0f} s**",
             f"{one['wall_s']['median']:.0f} s",
-            f"{one['peak_growth_mb']['median']:,.0f} MB",
+            f"{one['peak_growth_mb']['median']:,.0f} MiB",
             f"`{one['signature']}`",
         ]
         for name, one in found["results"].items()
@@ -180,7 +180,7 @@ def extend_million(found: dict[str, Any]) -> str:
     return (
         f"{table(head, rows)}\n\n`golde extend` from opening the run to the last file, "
         f"{found['facts']:,} facts, {found['entities']:,} entities, {found['relations']:,} relations, "
-        f"`{found['settings']['model']['signature']}`, one thread, no more than {found['peak_mb']:,} MB. "
+        f"`{found['settings']['model']['signature']}`, one thread, no more than {found['peak_mb']:,} MiB. "
         f"One query of two hops there: {hops}. {provenance(found)}; written by "
         "`benchmarks/extend_million.py`."
     )
@@ -288,6 +288,6 @@ def explain_million(found: dict[str, Any]) -> str:
         f"{settings['entities']:,} entities, {settings['relations']:,} relations, `{settings['signature']}` "
         f"untrained. {one['planted_found']} of {one['planted_rules']} planted rules are among the "
         f"{one['candidates']:,} candidates that are judged. Medians of {settings['repeats']} repeats, "
-        f"{settings['threads']} thread, at most {one['peak_mb']:,.0f} MB. {provenance(found)}; written by "
+        f"{settings['threads']} thread, at most {one['peak_mb']:,.0f} MiB. {provenance(found)}; written by "
         "`benchmarks/explain_million.py`."
     )

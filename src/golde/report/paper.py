@@ -125,9 +125,10 @@ class PaperTables:
                     found.append(f"{graph}{suffix} ({', '.join(pairs)})")
         if not found:
             return ""
+        *first, last = map(label, _HEADLINE)
         return (
-            " The embedding alone is behind what the paper gives for GoldE, in part self-filtered, on "
-            f"{', '.join(found)}."
+            f" Of {', '.join(first)} and {last} the embedding alone is behind what the paper gives for "
+            f"GoldE, in part self-filtered, on {', '.join(found)}."
         )
 
     def _left_out(self, graph: str) -> str:
@@ -200,8 +201,11 @@ class PaperTables:
                     ]
                 )
             head = ["geometry", "MRR", "H@10", "our MRR", "our H@10", "our space", "seeds"]
+            configured = self.of(graph, graph + SMALL)
             of_graph = [r for (g, _), records in found.items() if g == graph for r in records]
-            note = _with_protocol(f"{notes.study(of_graph)}{notes.sizes(of_graph)}", graph)
+            note = _with_protocol(
+                f"{notes.study(of_graph)}{notes.sizes(of_graph, configured)}", graph
+            )
             tables.append(Table(f"Table 3, {title}: geometries", head, rows, note))
         return tables
 
@@ -325,11 +329,12 @@ class PaperTables:
             "Figure 4: MRR on WN18RR by numbers an entity",
             ["numbers", *theirs, "ours"],
             rows,
-            _with_protocol(
-                f"{note} {SIZES}" if (note := notes.study(self._records("figure4"))) else "",
-                "wn18rr",
-            ),
+            _with_protocol(self._size_note(), "wn18rr"),
         )
+
+    def _size_note(self) -> str:
+        records = self._records("figure4")
+        return f"{notes.study(records)}{notes.space(records)} {SIZES}" if records else ""
 
     def dimension_curves(self, graph: str) -> dict[str, Curve]:
         """Our Figure 3: MRR by dimension of each geometry."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from golde.report.drawing import BLUE, FAINT, ORANGE, bare, save, style
 from golde.report.paper import GRAPHS, Curve, PaperTables, paper
+from golde.words import GEOMETRIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOURS = {"E": "#8a6d3b", "P": BLUE, "Q": ORANGE}
-GEOMETRIES = {"E": "Euclidean", "P": "elliptic", "Q": "hyperbolic"}
 
 
 def write_plots(evidence: PaperTables, folder: Path) -> list[Path]:

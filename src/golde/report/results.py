@@ -61,6 +61,8 @@ _KINDS = {
 
 _KINDS_IF_THERE = {
     "settings.training": dict,
+    "settings.training.steps": int,
+    "settings.training.negatives": int,
     "settings.model.signature": str,
     "settings.model.numbers": int,
     "settings.evidence": dict,

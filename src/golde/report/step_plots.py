@@ -70,12 +70,12 @@ def forms(found: dict[str, Any]) -> Figure:
         low, high = one["quartiles_ms"]
         spread = [[one["ms"] - low], [high - one["ms"]]]
         ax.barh(row, one["ms"], 0.66, color=color, xerr=spread, ecolor=INK, capsize=4)
-        note = f"{one['ms']:.2f} ms, {one['memory_beyond_state_mb'] / 1024:.1f} GB"
+        note = f"{one['ms']:.2f} ms, {one['memory_beyond_state_mb'] / 1024:.1f} GiB"
         ax.text(max(high, one["ms"]) + 0.012 * widest, row, note, va="center", fontsize=9)
     ax.set_yticks(range(len(timed)), list(timed))
     ax.invert_yaxis()
     ax.set_xlim(0, 1.32 * widest)
-    ax.set_xlabel("ms a step; GB beyond parameters and Adam", color=SOFT, fontsize=9)
+    ax.set_xlabel("ms a step; GiB beyond parameters and Adam", color=SOFT, fontsize=9)
     bare(ax)
     ax.xaxis.grid(True, color=FAINT)
     return figure
@@ -101,6 +101,7 @@ def all_growth(found: dict[str, Any]) -> Figure:
 
 
 def _growth(ax: Axes, points: list[tuple[float, dict[str, Any]]]) -> None:
+    from matplotlib.patheffects import withStroke
     from matplotlib.ticker import FuncFormatter, NullLocator
 
     at, ms = [x for x, _ in points], [one["ms"] for _, one in points]
@@ -109,8 +110,10 @@ def _growth(ax: Axes, points: list[tuple[float, dict[str, Any]]]) -> None:
     line = [ms[last] * x / at[last] for x in at]
     ax.plot(at, line, color=ORANGE, linewidth=1, linestyle=(0, (4, 3)), label="in proportion")
     ax.plot(at, ms, "o-", color=BLUE, markersize=4.5, linewidth=1.6, label="fused")
+    clear = [withStroke(linewidth=2.5, foreground="white")]  # of the line in proportion
     for x, y in zip(at, ms, strict=True):
-        ax.annotate(f"{y:.1f}", (x, y), (0, 6), textcoords="offset points", ha="center", fontsize=8)
+        label = ax.annotate(f"{y:.1f}", (x, y), (0, 6), textcoords="offset points", ha="center")
+        label.set(fontsize=8, path_effects=clear)
     ax.margins(x=0.14, y=0.2)
     ax.set_xticks(at)
     ax.xaxis.set_major_formatter(FuncFormatter(_short))

@@ -17,6 +17,7 @@ from golde.report.results import (
     read_records,
     summary,
 )
+from golde.words import mostly
 
 NOT_RUN = "not run"
 
@@ -147,13 +148,23 @@ def held_out(records: Iterable[Record]) -> str:
     if not raised:
         return _joined_pairs(weighed)
     return (
-        f"{_joined_pairs(weighed)} On {_graphs(raised)} entities of the graph that occur in no training fact "
-        "get a constant added to their score as answers, chosen by mean rank on validation."
+        f"{_joined_pairs(weighed)} On {_shares(raised, weighed)} entities of the graph that "
+        "occur in no training fact get a constant added to their score as answers, chosen by mean rank on "
+        "validation."
     )
 
 
 def _graphs(records: Iterable[Record]) -> str:
     return " and ".join(dict.fromkeys(record["graph"] for record in records))
+
+
+def _shares(some: Iterable[Record], every: Iterable[Record]) -> str:
+    """The graphs of some of the records, with how many of all of a graph where not each is among them."""
+    among, of = (Counter(record["graph"] for record in records) for records in (some, every))
+    return " and ".join(
+        graph + (f" ({many} of {of[graph]} trainings)" if many < of[graph] else "")
+        for graph, many in among.items()
+    )
 
 
 def _joined_pairs(records: Iterable[Record]) -> str:
@@ -166,6 +177,19 @@ def _joined_pairs(records: Iterable[Record]) -> str:
         f" On {_graphs(found)} {share} of what evidence adds is one number: answers that a training fact "
         "joins to the query already are ranked low, nearly as if they were left out, because the set was "
         "made without held-out facts between such pairs. The number was chosen on validation."
+    )
+
+
+def trained(records: Sequence[Record]) -> str:
+    """For how many steps and with how many negatives, in words."""
+    settings = [record["settings"].get("training", {}) for record in records]
+    took = [record["training"]["steps"] for record in records]
+    asked = [one.get("steps", steps) for one, steps in zip(settings, took, strict=True)]
+    negatives = [one["negatives"] for one in settings if one.get("negatives")]
+    return (
+        f"{mostly(asked)} steps"
+        f"{' (fewer where validation no longer improved)' if took != asked else ''}"
+        f"{f' with {mostly(negatives)} negatives' if negatives else ''}"
     )
 
 

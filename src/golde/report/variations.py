@@ -8,7 +8,7 @@ from statistics import fmean
 
 from golde.config import Config
 from golde.errors import GoldeError, RetiredSettingError
-from golde.report.notes import BEFORE_ANSWERS, splits
+from golde.report.notes import BEFORE_ANSWERS, splits, weighed
 from golde.report.results import (
     EMBEDDING,
     STANDARD,
@@ -19,7 +19,7 @@ from golde.report.results import (
     variants,
 )
 from golde.report.seeds import apart, gained
-from golde.report.tables import Table, anchor, figure, machine, short_commit
+from golde.report.tables import Table, anchor, figure, machine, short_commit, trained
 
 UNCHANGED = "as-configured"
 """The variant that all others are set beside."""
@@ -111,7 +111,15 @@ def study_tables(results: Path, study: str) -> list[Table]:
     found = by_configuration(read_records(results, "studies", study))
     if not found:
         raise GoldeError(f"--study {study}: nothing of it is ranked to the end; reproduce it again")
-    return [_table(graph, named, f"{graph}-{UNCHANGED}") for graph, named in found.items()]
+    return [_of_study(graph, named) for graph, named in found.items()]
+
+
+def _of_study(graph: str, found: dict[str, list[Record]]) -> Table:
+    """Beside the variant that is as configured; without one each beside its embedding, if more counts."""
+    unchanged = f"{graph}-{UNCHANGED}"
+    if unchanged not in found and all(weighed(records) == records for records in found.values()):
+        return _evidence_table(graph, found)
+    return _table(graph, found, unchanged)
 
 
 def joined_share(results: Path) -> str:
@@ -121,9 +129,10 @@ def joined_share(results: Path) -> str:
     for (graph, variant), without in found.items():
         if variant == NOT_JOINED and (in_all := found.get((graph, UNCHANGED))):
             told += (
-                f" On the {splits(in_all)} facts of {graph} evidence adds {_added(in_all)} to the MRR, and "
-                f"{_added(without)} where it does not count whether a fact joins the two entities already "
-                f"([at full length](results.md#{anchor(STUDIES[FULL_LENGTH][0])}), as configured there)."
+                f" On the {splits(in_all)} facts of {graph} evidence added {_added(in_all)} to the MRR of "
+                f"the configuration before this one, and {_added(without)} where it did not count whether a "
+                "fact joins the two entities already "
+                f"([at full length](results.md#{anchor(STUDIES[FULL_LENGTH][0])}))."
             )
     return told
 
@@ -204,7 +213,6 @@ def _mrr(records: Iterable[Record]) -> str:
 def _note(found: dict[str, list[Record]], cells: list[list[str]]) -> str:
     records = [record for one in found.values() for record in one]
     rows = [values(one, "mrr") for one in found.values()]
-    steps = ", ".join(f"{n:,}" for n in sorted({record["training"]["steps"] for record in records}))
     commits = ", ".join(dict.fromkeys(record["commit"] for record in records))
     machines = "; ".join(dict.fromkeys(map(machine, records)))
     retired = (
@@ -213,9 +221,10 @@ def _note(found: dict[str, list[Record]], cells: list[list[str]]) -> str:
         else ""
     )
     by_seed = any("(" in row[HEAD.index("difference")] for row in cells)
+    seeds = ", mean over seeds" if any(len(row) > 1 for row in rows) else ", one seed"
     brackets = "; differences are at the same seeds, those of each in brackets" if by_seed else ""
     return (
-        f"{splits(records).capitalize()}, standard protocol, {steps} steps, mean over seeds{apart(rows)}"
+        f"{splits(records).capitalize()}, standard protocol, {trained(records)}{seeds}{apart(rows)}"
         f"{brackets}. {machines}, commit {short_commit(commits)}.{retired}"
     )
 
