@@ -169,7 +169,7 @@ def test_complete_scores_and_exports(golde: Golde, run: Path, facts: Path, tmp_p
     nothing = golde("complete", run)  # all of the ring is known
     assert nothing.exit_code == 0
     assert nothing.stdout == (
-        "none  no entity of the right kind lacks an answer; --heads known or all: others\n"
+        "none  every entity of the right kind has an answer; try --heads known or all\n"
     )
     complete = ("complete", run, "--heads", "known", "--top")
     found = json.loads(golde(*complete, 5, "--json").stdout)

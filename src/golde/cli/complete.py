@@ -169,7 +169,7 @@ def _outcome(found: Completion, run: Path, min_probability: float | None) -> lis
 
 def _why_none(found: Completion, heads: Asked) -> str:
     if not found.queries and heads is Asked.kind:
-        return "no entity of the right kind lacks an answer; --heads known or all: others"
+        return "every entity of the right kind has an answer; try --heads known or all"
     asked = _counted(found.queries, "question")
     if found.best is None:
         return f"no answer that {asked} could have is missing"

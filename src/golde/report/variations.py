@@ -214,7 +214,6 @@ def _note(found: dict[str, list[Record]], cells: list[list[str]]) -> str:
     records = [record for one in found.values() for record in one]
     rows = [values(one, "mrr") for one in found.values()]
     commits = ", ".join(dict.fromkeys(record["commit"] for record in records))
-    machines = "; ".join(dict.fromkeys(map(machine, records)))
     retired = (
         " †: by a setting that was removed since."
         if any(map(_has_retired_setting, records))
@@ -225,8 +224,19 @@ def _note(found: dict[str, list[Record]], cells: list[list[str]]) -> str:
     brackets = "; differences are at the same seeds, those of each in brackets" if by_seed else ""
     return (
         f"{splits(records).capitalize()}, standard protocol, {trained(records)}{seeds}{apart(rows)}"
-        f"{brackets}. {machines}, commit {short_commit(commits)}.{retired}"
+        f"{brackets}. {_machines(found)}, commit {short_commit(commits)}.{retired}"
     )
+
+
+def _machines(found: dict[str, list[Record]]) -> str:
+    """What everything was trained on; where that is not one machine, which variants on each."""
+    names: dict[str, dict[str, None]] = {}
+    for name, records in found.items():
+        for record in records:
+            names.setdefault(machine(record), {})[name] = None
+    if len(names) == 1:
+        return next(iter(names))
+    return "; ".join(f"{', '.join(some)} on {where}" for where, some in names.items())
 
 
 def _has_retired_setting(record: Record) -> bool:
