@@ -116,7 +116,8 @@ def reproduced_section(results: Path, beside: str = "") -> str:
         f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING}{beside}{_earlier(records)}"
         f"{held_out(records)} "
         f"{'; '.join(machines)}{shared(records)}. "
-        "Each row comes from `golde reproduce configs/CONFIGURATION.toml`, as [Reproduce](reproduce.md) has it."
+        "Each row comes from `golde reproduce configs/CONFIGURATION.toml`, "
+        "as [Reproduce](reproduce.md) has it."
     )
 
 
