@@ -152,7 +152,6 @@ def test_every_choice_made_from_the_graph_reaches_a_larger_graph(
     [
         "training.regulariser=n3",
         "training.regulariser_weight=0.1",
-        "training.label_smoothing=0.1",
         "evidence.joined=true",
     ],
 )
@@ -186,3 +185,6 @@ def test_a_setting_that_is_no_more_is_dropped_where_its_value_still_holds(tmp_pa
     assert Config.load(overrides=["model.curvature=learned"]) == Config()
     with pytest.raises(ConfigError, match=said):
         Config.load(overrides=["model.curvature=scale"])
+    assert Config.load(overrides=["training.label_smoothing=0"]) == Config()
+    with pytest.raises(ConfigError, match=r"label_smoothing = 0\.1 is no more"):
+        Config.load(overrides=["training.label_smoothing=0.1"])

@@ -34,6 +34,9 @@ RETIRED = {
     ("model", "curvature"): _Retired(
         "learned", "β of a hyperbolic component is its curvature", after="boost_left"
     ),
+    ("training", "label_smoothing"): _Retired(
+        0.0, "cross-entropy aims at the answer alone", after="subsampling"
+    ),
 }
 
 GEOMETRY = ("signature", "reflections", "block", "boost_left", "weights")
@@ -133,9 +136,6 @@ class TrainingConfig(_Section):
     )
     subsampling: bool = Field(
         default=True, description="Weigh facts by 1/√(n(h,r) + n(t,r⁻¹) + 6) within a batch."
-    )
-    label_smoothing: float = Field(
-        default=0.0, ge=0, lt=1, description="For cross-entropy; used by no preset."
     )
     optimiser: Literal["adam", "lazy-adam"] = Field(
         default="adam",
@@ -425,11 +425,6 @@ def _refuse_idle_settings(config: Config, source: str) -> None:
         raise ConfigError(
             f"{source}: training.answers_as_negatives = true adds nothing where all entities are negatives "
             "(training.negatives = 0); leave it out, or draw some, such as training.negatives = 1000"
-        )
-    if training.label_smoothing and training.loss != "cross-entropy":
-        raise ConfigError(
-            f"{source}: training.label_smoothing = {training.label_smoothing} is for "
-            "training.loss = cross-entropy alone"
         )
     if config.evidence.joined and not config.evidence.hops:
         raise ConfigError(

@@ -84,7 +84,7 @@ SETTINGS: dict[str, Config] = {
     "all entities": quick(negatives=0),
     "answers too": quick(answers_as_negatives=True),
     "fewer negatives than processes": quick(negatives=1, query_as_negative=False),
-    "cross-entropy": quick({"bias": True}, loss="cross-entropy", label_smoothing=0.1),
+    "cross-entropy": quick({"bias": True}, loss="cross-entropy"),
     "cross-entropy, one negative": quick(
         loss="cross-entropy", negatives=1, query_as_negative=False
     ),

@@ -129,9 +129,10 @@ def test_a_checkpoint_knows_its_run_by_what_was_written_before(tmp_path: Path) -
     config = resolve(Config(), ring())
     lines = config.to_toml().splitlines()
     lines.insert(lines.index("boost_left = false") + 1, 'curvature = "learned"')
+    lines.insert(lines.index("subsampling = true") + 1, "label_smoothing = 0.0")
     assert config.identity().splitlines() == lines
     baseline = train(ring(), tmp_path, small("complex")).config()
-    assert baseline.identity() == baseline.to_toml()
+    assert "curvature" not in baseline.identity()
 
 
 def test_settings_of_golde_are_not_written_for_a_baseline(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from golde.distributed.world import World
-from golde.training.losses import Adversarial, Softmax
+from golde.training.losses import Adversarial
 
 
 class _Summed(torch.autograd.Function):
@@ -69,17 +69,16 @@ def merged_adversarial(
     return Adversarial(whole.log_weight, wrong), _moved_by(told[:, 2].sum(0), 1.0, positive)
 
 
-def merged_softmax(part: Softmax, positive: Tensor, world: World) -> tuple[Softmax, Tensor]:
+def merged_log_sum(part: Tensor, positive: Tensor, world: World) -> tuple[Tensor, Tensor]:
     """The same for the reduction that cross-entropy takes."""
-    mine = torch.stack((part.log_sum, part.total, part.live.to(positive), positive)).detach()
-    told = world.collect(mine)
-    whole = Softmax.merge([Softmax(log_sum, total, live) for log_sum, total, live, _ in told])
-    share = torch.exp(part.log_sum.detach() - whole.log_sum.clamp_min(_least(positive)))
-    return Softmax(
-        _moved_by(whole.log_sum, share, part.log_sum.masked_fill(part.live == 0, 0.0)),
-        _moved_by(whole.total, 1.0, part.total),
-        whole.live,
-    ), _moved_by(told[:, 3].sum(0), 1.0, positive)
+    told = world.collect(torch.stack((part, positive)).detach())
+    whole = torch.logsumexp(told[:, 0], 0)
+    share = torch.exp(part.detach() - whole.clamp_min(_least(positive)))
+    has_none = part == -torch.inf
+    return (
+        _moved_by(whole, share, part.masked_fill(has_none, 0.0)),
+        _moved_by(told[:, 1].sum(0), 1.0, positive),
+    )
 
 
 def _moved_by(value: Tensor, slope: Tensor | float, part: Tensor) -> Tensor:

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from golde.config import TrainingConfig
-from golde.distributed.exchange import merged_adversarial, merged_softmax, shared, summed
+from golde.distributed.exchange import merged_adversarial, merged_log_sum, shared, summed
 from golde.distributed.sampling import ShardDraw, ShardSampler
 from golde.distributed.world import World
 from golde.models.contract import Loops, Model
 from golde.training.dense_adam import DenseAdam, State, dense_adam
-from golde.training.losses import Adversarial, Softmax, cross_entropy, self_adversarial
+from golde.training.losses import Adversarial, cross_entropy, log_sum, self_adversarial
 from golde.training.regularisers import cubes
 from golde.training.row_adam import RowAdam, row_adam
 from golde.training.update import Outcome
@@ -125,11 +125,8 @@ def sharded_loss(
         found, positive = merged_adversarial(found, positive, world)
         loss = self_adversarial(positive, found, batch.weight, margin=margin)
     else:
-        reduced = Softmax.merge([Softmax.of(*part) for part in parts])
-        reduced, positive = merged_softmax(reduced, positive, world)
-        loss = cross_entropy(
-            positive, reduced, batch.weight, label_smoothing=config.label_smoothing
-        )
+        reduced, positive = merged_log_sum(log_sum(parts), positive, world)
+        loss = cross_entropy(positive, reduced, batch.weight)
     if config.regulariser == "n3" and config.regulariser_weight is not None:
         numbers = model.entity.shape[1]
         facts = model.penalised(torch.cat((heads, answers))[:, :numbers], batch.direction)

@@ -6,7 +6,7 @@ parts of the axis merge into that of the whole; a part without a live candidate 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -63,29 +63,6 @@ class Adversarial(NamedTuple):
         return cls(log_weight, (share * torch.stack([part.wrong for part in parts])).sum(0))
 
 
-class Softmax(NamedTuple):
-    """``log Σ_n exp s_n``, ``Σ_n s_n`` and the number of live candidates; (B,) each."""
-
-    log_sum: Tensor
-    total: Tensor
-    live: Tensor
-
-    @classmethod
-    def of(cls, negative: Tensor, masked: Tensor) -> Softmax:
-        """Reduce scores (B, N) where not ``masked``."""
-        return cls(
-            torch.logsumexp(negative.masked_fill(masked, -torch.inf), 1),
-            negative.masked_fill(masked, 0.0).sum(1),
-            (~masked).sum(1),
-        )
-
-    @classmethod
-    def merge(cls, parts: Sequence[Softmax]) -> Softmax:
-        """The reduction of the whole axis from those of its parts."""
-        log_sum, total, live = (torch.stack(column) for column in zip(*parts, strict=True))
-        return cls(torch.logsumexp(log_sum, 0), total.sum(0), live.sum(0))
-
-
 def self_adversarial(
     positive: Tensor, negatives: Adversarial, weight: Tensor, *, margin: float
 ) -> Tensor:
@@ -114,16 +91,19 @@ def adversarial_loss(
     return self_adversarial(positive, reduced, weight, margin=margin)
 
 
-def cross_entropy(
-    positive: Tensor, negatives: Softmax, weight: Tensor, *, label_smoothing: float = 0.0
-) -> Tensor:
+def log_sum(parts: Iterable[tuple[Tensor, Tensor]]) -> Tensor:
+    """``log Σ_n exp s_n`` (B,) of scores (B, N) where not masked, given in parts of the candidate axis."""
+    return torch.logsumexp(
+        torch.stack([torch.logsumexp(s.masked_fill(m, -torch.inf), 1) for s, m in parts]), 0
+    )
+
+
+def cross_entropy(positive: Tensor, negatives: Tensor, weight: Tensor) -> Tensor:
     """``Σ_b w_b (log Σ_{n ∪ +} exp s_bn − s⁺_b)``: softmax over the answer and its live negatives.
 
-    Label smoothing ε aims at ``(1 − ε) s⁺ + ε · mean of all s`` instead of s⁺.
+    ``negatives`` (B,) is their ``log_sum``.
     """
-    mean = (positive + negatives.total) / (negatives.live + 1)
-    target = (1 - label_smoothing) * positive + label_smoothing * mean
-    return (weight * (torch.logaddexp(positive, negatives.log_sum) - target)).sum()
+    return (weight * (torch.logaddexp(positive, negatives) - positive)).sum()
 
 
 def _finite(log_weight: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from golde.config import TrainingConfig
 from golde.models import Model
-from golde.training.losses import Negatives, Softmax, adversarial_loss, cross_entropy
+from golde.training.losses import Negatives, adversarial_loss, cross_entropy, log_sum
 from golde.training.regularisers import cubes
 from golde.training.sampling import Draw
 
@@ -30,12 +30,7 @@ def step_loss(model: Model, rows: Tensor, draw: Draw, config: TrainingConfig) ->
             positive, negatives, batch.weight, margin=model.margin, temperature=config.temperature
         )
     else:
-        loss = cross_entropy(
-            positive,
-            Softmax.merge([Softmax.of(*part) for part in negatives.parts]),
-            batch.weight,
-            label_smoothing=config.label_smoothing,
-        )
+        loss = cross_entropy(positive, log_sum(negatives.parts), batch.weight)
     if config.regulariser == "n3" and config.regulariser_weight is not None:
         facts = model.penalised(rows[: 2 * len(batch.entity)], batch.direction)
         loss = loss + config.regulariser_weight * cubes(facts)
