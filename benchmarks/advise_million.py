@@ -38,7 +38,7 @@ GRAPHS: dict[str, dict[str, Any]] = {
 
 
 def peak() -> float:
-    """The most memory this process has held, in MB."""
+    """The most memory this process has held, in MiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
 

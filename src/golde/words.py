@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-
 
 def label(name: str) -> str:
     """A figure's name: MRR for mrr, H@10 for hits@10."""
@@ -19,23 +16,6 @@ def probability(value: float) -> str:
 def facts_in_a_row(hops: int) -> str:
     """How many training facts evidence is of."""
     return f"up to {hops} training facts in a row" if hops > 1 else "single training facts"
-
-
-GEOMETRIES = {"E": "Euclidean", "P": "elliptic", "Q": "hyperbolic"}
-"""What the letters of signatures stand for."""
-
-
-def geometries(letters: Iterable[str]) -> str:
-    """A product of spaces, by the letters of its signature."""
-    return " × ".join(GEOMETRIES[letter] for letter in dict.fromkeys(letters))
-
-
-def mostly(numbers: Iterable[int]) -> str:
-    """The most frequent number, and the others: 1,000 (some 500 or 3,000)."""
-    counts = Counter(numbers)
-    (usual, _), *_ = counts.most_common(1)
-    others = " or ".join(f"{number:,}" for number in sorted(counts.keys() - {usual}))
-    return f"{usual:,}{f' (some {others})' if others else ''}"
 
 
 def duration(seconds: float) -> str:

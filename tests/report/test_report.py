@@ -17,6 +17,7 @@ from golde.data.catalogue import entries
 from golde.errors import ConfigError, GoldeError, RunError
 from golde.report import benchmarks
 from golde.report.earlier import earlier_section
+from golde.report.notes import sizes, small, space
 from golde.report.pages import CLOSE, OPEN, rendered, write_pages
 from golde.report.paper import GRAPHS, PaperTables, paper
 from golde.report.plots import write_plots
@@ -56,7 +57,7 @@ def record(graph: str, config: str, seed: int, mrr: float, **changes: Any) -> di
         "seed": seed,
         "split": "test",
         "settings": {"model": {"signature": "P32"}},
-        "parameters": {"entity": 32},
+        "parameters": {"all": 1600, "entity": 32},
         "training": {"seconds": 100.0 + seed, "steps": 500, "trainings_at_a_time": 1},
         "figures": {
             "standard": {"metrics": {"both": both}},
@@ -98,7 +99,7 @@ def results(tmp_path: Path) -> Path:
         ("wn18rr-32", "figure4"),
     ):
         keep(folder, record("wn18rr", name, 0, 0.4321, study=study, split="valid"))
-    biased = {"study": "table3", "split": "valid", "parameters": {"entity": 34}}
+    biased = {"study": "table3", "split": "valid", "parameters": {"all": 1600, "entity": 34}}
     keep(folder, record("wn18rr", "wn18rr-P", 0, 0.4, **biased))
     half = record("fb15k-237", "fb15k-237", 0, 0.9)
     del half["figures"]["self_filter"]
@@ -260,8 +261,9 @@ def test_it_is_said_where_the_embedding_alone_is_behind_the_paper(results: Path)
     assert "does not reach the published MRR (.505 against .525): what is above" in note("wn18rr")
     tables = PaperTables(results, ROOT / "configs")
     assert tables.behind() == (
-        " Of MRR, H@10 and MR the embedding alone is behind what the paper gives for GoldE, in part "
-        "self-filtered, on wn18rr (MRR .505 against .525, H@10 .605 against .615)."
+        "**Behind the paper without evidence**: of MRR, H@10 and MR the embedding alone is behind what the "
+        "paper gives for GoldE, in part self-filtered, on wn18rr (MRR .505 against .525, H@10 .605 against "
+        ".615)."
     )
     assert tables.relations().note.endswith(
         "on test. In ours evidence of up to 2 training facts in a row counts beside the embedding; of that "
@@ -286,7 +288,7 @@ def test_a_change_by_a_setting_that_is_no_more_is_marked(results: Path) -> None:
     (section,) = variation_sections(results)
     assert "| published beta † | 1 |" in section
     assert "| as configured | 1 |" in section
-    assert section.endswith("†: by a setting that was removed since.")
+    assert " †: by a setting that was removed since." in section
 
 
 def test_a_change_by_settings_that_cannot_be_is_refused_by_its_file(results: Path) -> None:
@@ -323,19 +325,84 @@ def test_a_study_of_evidence_alone_is_set_beside_its_embeddings(results: Path) -
         one = record("mine", f"mine-{name}", 0, mrr, study="own", split="valid")
         figures = one["figures"] | {"embedding": record("mine", "", 0, 0.5)["figures"]["standard"]}
         training = one["training"] | {"evidence": {"hops": 1, "scale": 1.0, "joined": 0.0}}
-        keep(results, one | {"figures": figures, "training": training})
+        settings = one["settings"] | {"evidence": {"hops": 1}}
+        keep(results, one | {"figures": figures, "training": training, "settings": settings})
+    useless = record("mine", "mine-3-hops", 0, 0.5, study="own", split="valid")
+    keep(results, useless | {"settings": settings})  # where evidence changes nothing
     (table,) = study_tables(results, "own")
     assert [row[:4] for row in table.rows] == [
         ["none", "1", ".5000", ""],
         ["mine-1-hop", "1", ".5100", "+.0100"],
         ["mine-2-hops", "1", ".5200", "+.0200"],
+        ["mine-3-hops", "1", ".5000", "+.0000"],
     ]
     assert "500 steps, one seed. a GPU" in table.note
 
 
+def test_it_is_said_what_a_configuration_has_otherwise_since_a_study(results: Path) -> None:
+    now = {"model": {"signature": "P32", "margin": 7.0}, "training": {"steps": 500, "warmup": 0.1}}
+    keep(results, record("mine", "mine", 0, 0.5, settings=now))
+    small = {"model": {"signature": "P4", "margin": 1.0}}
+    keep(results, record("mine", "mine-k32", 0, 0.4, settings=small))
+
+    def note(model: dict[str, Any], training: dict[str, Any]) -> str:
+        for name in ("as-configured", "margin-3"):
+            margin = {"margin": 3.0} if name == "margin-3" else {}
+            settings = {"model": model | margin, "training": training}
+            one = record("mine", f"mine-{name}", 0, 0.5, study="own", split="valid")
+            keep(results, one | {"settings": settings})
+        (table,) = study_tables(results, "own")
+        return table.note
+
+    assert note(now["model"], {"steps": 20, "warmup": 0.1}).endswith("commit 0123456.")
+    assert note(now["model"] | {"margin": 9.0}, {"steps": 20, "warmup": 0.2}).endswith(
+        " The configuration had `model.margin = 9.0` (now 7.0), `training.warmup = 0.2` (now 0.1) then."
+    )
+    assert note(small["model"], {}).endswith("commit 0123456.")
+    assert note({"signature": "Q8"}, {}).endswith(
+        ' The configuration had `model.signature = "Q8"` (now "P32") then.'
+    )
+
+
+def test_seeds_of_other_machines_are_not_compared_one_by_one(results: Path) -> None:
+    for seed in (0, 1):
+        changes = {"study": "own", "split": "valid"}
+        keep(results, record("mine", "mine-as-configured", seed, 0.4 + 0.01 * seed, **changes))
+        machine = {"cpu": "another CPU"}
+        keep(results, record("mine", "mine-long", seed, 0.5, machine=machine, **changes))
+    (table,) = study_tables(results, "own")
+    assert [row[3] for row in table.rows] == ["+.0950 ‡", ""]
+    assert "in brackets" not in table.note
+    assert (
+        "mine-as-configured on a GPU, Python 3, torch 2, Triton 1; mine-long on another CPU, Python 3"
+        in table.note
+    )
+    assert table.note.endswith(" ‡: of the means, between machines.")
+
+
+def test_the_space_of_ours_is_named_beside_that_of_the_paper() -> None:
+    def of(*signatures: str) -> list[dict[str, Any]]:
+        return [
+            record("mine", "mine", 0, 0.5, settings={"model": {"signature": one}})
+            for one in signatures
+        ]
+
+    assert space([]) == ""
+    assert space(of("Q9x4 P8x4")) == " Ours is elliptic × hyperbolic (`Q9x4 P8x4`)."
+    assert space(of("E4", "Q8 E4")) == (
+        " Ours is Euclidean or Euclidean × hyperbolic; the published GoldE is elliptic × hyperbolic."
+    )
+
+
+def test_settings_that_were_chosen_for_no_space_are_not_said_to_be() -> None:
+    records = [record("mine", "mine", 0, 0.5)]
+    assert sizes(records, []).endswith(" settings are those of the configuration of that size.")
+    assert sizes(records, records).endswith(" for its space, `P32`, and tuned for no other.")
+
+
 def test_it_is_said_how_much_of_evidence_are_joined_pairs(results: Path) -> None:
     for name, gain in {"not-joined": 0.01, "as-configured": 0.04}.items():
-        assert joined_share(results) == ""
+        assert joined_share(results) == []
         for seed, alone in enumerate((0.30, 0.31)):
             one = record("fb15k-237", f"fb15k-237-{name}", seed, alone + gain, study="full-length")
             without = record("fb15k-237", "", seed, alone)["figures"]["standard"]
@@ -344,17 +411,18 @@ def test_it_is_said_how_much_of_evidence_are_joined_pairs(results: Path) -> None
                 results,
                 one | {"figures": one["figures"] | {"embedding": without}, "split": "valid"},
             )
-    assert joined_share(results) == (
-        " On the validation facts of fb15k-237 evidence added +.0400 to the MRR of the configuration before "
-        "this one, and +.0100 where it did not count whether a fact joins the two entities already "
+    assert joined_share(results) == [
+        "In a study evidence added +.0400 to the MRR on the validation facts of fb15k-237, and +.0100 where "
+        "it did not count whether a fact joins the two entities already "
         "([at full length](results.md#what-moves-accuracy-at-full-length))."
-    )
+    ]
 
 
 def test_a_gain_is_that_of_the_same_seeds() -> None:
     assert gained({0: 0.5}, {1: 0.4}) == ""
     assert gained({0: 0.5, 2: 0.1}, {0: 0.48, 1: 0.9}) == "+0.0200"
     assert gained({0: 0.5, 1: 0.4}, {1: 0.41, 0: 0.48}) == "+0.0050 (+0.0200 -0.0100)"
+    assert gained({0: 0.5}, {0: 0.50001}) == "+0.0000"
 
 
 def test_the_variants_of_a_study_of_ones_own_are_shown(results: Path) -> None:
@@ -393,15 +461,36 @@ def test_it_is_said_where_figures_know_how_facts_were_held_out() -> None:
         evidence = {"scale": 1.0, "joined": 0.0, **numbers}
         return one | {"training": one["training"] | {"evidence": evidence}}
 
-    assert held_out([record("wn18rr", "wn18rr", 0, 0.5), weighed("world")]) == ""
-    joined = held_out([weighed("fb15k-237", joined=-4.0), weighed("wn18rr")])
-    assert joined.startswith(" On fb15k-237 much of what evidence adds")
-    assert "no training fact" not in joined
-    assert " On fb15k-237 nearly all of" in held_out([weighed("fb15k-237", joined=-4.0, scale=0.0)])
-    raised = held_out([weighed("umls", unmentioned=0.0), weighed("wn18rr", unmentioned=0.5)])
-    assert raised.startswith(" On wn18rr entities of the graph that occur in no training fact get")
-    raised = held_out([weighed("umls", unmentioned=found) for found in (0.0, 0.5, 0.0)])
-    assert raised.startswith(" On umls (1 of 3 trainings) entities of the graph")
+    assert held_out([record("wn18rr", "wn18rr", 0, 0.5), weighed("world")]) == []
+    (joined,) = held_out([weighed("fb15k-237", joined=-4.0), weighed("wn18rr")])
+    assert joined.startswith("On fb15k-237 much of what evidence adds")
+    (joined,) = held_out([weighed("fb15k-237", joined=-4.0, scale=0.0)])
+    assert joined.startswith("On fb15k-237 nearly all of what evidence adds")
+    (raised,) = held_out([weighed("umls", unmentioned=0.0), weighed("wn18rr", unmentioned=0.5)])
+    assert raised.startswith("On wn18rr entities of the graph that occur in no training fact get")
+    (raised,) = held_out([weighed("umls", unmentioned=found) for found in (0.0, 0.5, 0.0)])
+    assert raised.startswith("On umls (1 of 3 trainings) entities of the graph")
+    assert len(held_out([weighed("fb15k-237", joined=-4.0, unmentioned=0.5)])) == 2
+
+
+def test_it_is_said_how_many_weights_evidence_has_learned() -> None:
+    one = record("wn18rr", "wn18rr-k32", 0, 0.5)
+    one["figures"]["embedding"] = one["figures"]["standard"]
+    one["training"]["evidence"] = {"hops": 2, "scale": 1.0, "joined": 0.0}
+    assert "weights" not in small([one], 0.4)
+    one["training"]["evidence"]["bodies"] = 250
+    one["parameters"]["all"] = 1_600_000
+    assert " Evidence learned 250 weights beside the 1.60 M of the embedding." in small([one], 0.4)
+
+
+def test_it_is_said_where_a_size_is_not_quite_that_of_the_paper(results: Path) -> None:
+    tables = PaperTables(results, ROOT / "configs")
+    assert "Ours has" not in tables.sizes().note
+    settings = {"model": {"signature": "E10x36 Q13x36"}}
+    one = record("wn18rr", "wn18rr-800", 0, 0.5, settings=settings, study="figure4")
+    keep(results, one | {"split": "valid"})
+    tables = PaperTables(results, ROOT / "configs")
+    assert " Ours has 792 at 800." in tables.sizes().note
 
 
 def test_it_is_said_for_how_long_and_with_how_many_negatives_was_trained() -> None:
@@ -412,9 +501,15 @@ def test_it_is_said_for_how_long_and_with_how_many_negatives_was_trained() -> No
 
     assert trained([record("mine", "mine", 0, 0.5)]) == "500 steps"
     alike = [training(500, 1000), training(500, 2000), training(500, 1000), training(500, 30)]
-    assert trained(alike) == "500 steps with 1,000 (some 30 or 2,000) negatives"
+    assert trained(alike) == "500 steps with 1,000 negatives (some with 30 or 2,000)"
+    assert trained([training(500, 20), training(500, 30)]) == (
+        "500 steps with 30 negatives (some with 20)"
+    )
+    assert trained([training(500, 0), training(500, 0), training(500, 30)]) == (
+        "500 steps with all entities as negatives (some with 30)"
+    )
     assert trained([training(400, 20), training(500, 20)]) == (
-        "500 steps (fewer where validation no longer improved) with 20 negatives"
+        "500 steps, fewer where validation no longer improved, with 20 negatives"
     )
 
 
@@ -462,7 +557,7 @@ def test_damaged_results_are_named(results: Path) -> None:
             {"settings": {"model": {"signature": "P2"}, "evidence": None}},
             "'settings.evidence' is missing or no dict",
         ),
-        ({"parameters": {}}, "'parameters.entity' is missing or no number"),
+        ({"parameters": {}}, "'parameters.all' is missing or no number"),
         ({"relations": {"_hypernym": {}}}, "'relations._hypernym.mrr' is missing or no number"),
         (
             {"training": {"seconds": 1, "steps": 1, "trainings_at_a_time": 1, "evidence": {}}},

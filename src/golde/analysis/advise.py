@@ -40,15 +40,12 @@ COMPONENT = 8
 FEWEST_COMPONENTS = 4
 """Components are smaller, down to 2 numbers, where there would be fewer."""
 
-WORDS = {"Q": "hyperbolic", "P": "elliptic", "E": "Euclidean"}
-"""The geometries that are proposed, in the order in which components are counted out."""
-
 FACTS_OF = {
     "Q": "those of hierarchies",
     "P": "on directed cycles, or of queries with several answers",
     "E": "one-to-one links, chains and grids",
 }
-"""What calls for each of them."""
+"""What calls for each geometry, in the order in which components are counted out."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,7 @@ def advise(
     shapes = [Shape(one, fact_shares(one)) for one in relations]
     shares = {
         letter: sum(shape.shares[letter] * shape.structure.facts for shape in shapes) / whole.facts
-        for letter in WORDS
+        for letter in FACTS_OF
     }
     signature = propose(shares, numbers)
     reasons = _reasons(signature, numbers, shares, whole, shapes)
@@ -203,7 +200,7 @@ def _reasons(
             small = share < LEAST_SHARE
             part = f"none, {f'below {LEAST_SHARE:.0%}' if small else 'no room in the budget'}"
         reasons.append(
-            f"{WORDS[letter]}, {part}: {share:.0%} of the facts are {FACTS_OF[letter]}"
+            f"{GEOMETRIES[letter].word}, {part}: {share:.0%} of the facts are {FACTS_OF[letter]}"
             f"{_examples(letter, shapes)}"
         )
     if unused := numbers - signature.numbers:

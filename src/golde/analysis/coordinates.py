@@ -69,7 +69,7 @@ def view(
         vectors = torch.cat([part[:, columns] for part in arrived])
     vectors = vectors.double().cpu()
     spread = model.entity[:: -(-model.entities // _AXES_FROM), columns].double().cpu()
-    geometry = GEOMETRIES[term.letter].__name__.lower()
+    geometry = GEOMETRIES[term.letter].word.lower()
     maps = None
     if relation is not None:
         maps = group.maps(torch.tensor([relation], device=model.device))

@@ -241,7 +241,7 @@ def _contributions(
     if isinstance(model, GoldE):
         for term in model.signature:
             columns = terms[:, start : start + term.count]
-            name = GEOMETRIES[term.letter].__name__.lower()
+            name = GEOMETRIES[term.letter].word.lower()
             geometries.append(_contribution(f"{term} {name}", columns.sum(1)))
             components += [
                 _contribution(f"{term.letter}{term.dimension} #{i}", column)

@@ -79,7 +79,7 @@ class RelationGeometry:
         for group in self.groups:
             entry: dict[str, Any] = {
                 "space": str(group.term),
-                "geometry": GEOMETRIES[group.term.letter].__name__.lower(),
+                "geometry": GEOMETRIES[group.term.letter].word.lower(),
             }
             for name, values in group.figures().items():
                 entry[name] = spread(values)

@@ -6,9 +6,10 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from golde.analysis.advise import WORDS, Advice, Shape
+from golde.analysis.advise import FACTS_OF, Advice, Shape
 from golde.analysis.structure import Structure
 from golde.errors import GoldeError, MissingExtraError
+from golde.geometry import GEOMETRIES
 from golde.runs.atomic import replacing
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _rows(advice: Advice) -> list[Row]:
 def _average(shapes: list[Shape], facts: int) -> dict[str, float]:
     return {
         letter: sum(shape.shares[letter] * shape.structure.facts for shape in shapes) / facts
-        for letter in WORDS
+        for letter in FACTS_OF
     }
 
 
@@ -105,7 +106,7 @@ def _draw_bars(ax: Axes, rows: list[Row]) -> None:
     for place, (_, facts, shares, _) in enumerate(rows):
         start = 0.0
         for letter, share in shares.items():
-            name = WORDS[letter] if place == 0 else None
+            name = GEOMETRIES[letter].word if place == 0 else None
             ax.barh(place, share, 0.72, left=start, color=COLOURS[letter], label=name)
             start += share
         ax.text(1.02, place, f"{facts:,}", va="center", fontsize=8, color=SOFT)

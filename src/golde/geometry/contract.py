@@ -18,6 +18,7 @@ class Geometry(Protocol):
     """
 
     letter: str
+    word: str
     unstored: int
     dimension: int
     count: int

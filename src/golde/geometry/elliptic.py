@@ -23,6 +23,7 @@ class Elliptic(nn.Module):
     """A group of ``count`` elliptic components of dimension ``dimension``."""
 
     letter = "P"
+    word = "elliptic"
     unstored = 0  # coordinates of the ambient space that follow from the others
     finish = Root()
 

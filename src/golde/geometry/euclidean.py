@@ -20,6 +20,7 @@ class Euclidean(nn.Module):
     """A group of ``count`` Euclidean components of dimension ``dimension``."""
 
     letter = "E"
+    word = "Euclidean"
     unstored = 0  # coordinates of the ambient space that follow from the others
     finish = Root()
 

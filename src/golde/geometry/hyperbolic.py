@@ -28,6 +28,7 @@ class Hyperbolic(nn.Module):
     """
 
     letter = "Q"
+    word = "hyperbolic"
     unstored = 1  # coordinates of the ambient space that follow from the others
     finish = Geodesic()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from golde.report.results import Record, is_complete, read_records, seedless
-from golde.report.tables import EARLIER, REPRODUCED, machine, markdown, reproduced_row, shared
+from golde.report.tables import EARLIER, REPRODUCED, machines, markdown, reproduced_row, shared
 
 READING = (
     "Test figures of results that those above took the place of, oldest first; columns as above. Each "
@@ -24,7 +24,7 @@ def earlier_section(results: Path) -> str:
         [records[0]["graph"], *reproduced_row(records[0]["config"], records)] for records in found
     ]
     every = [record for records in found for record in records]
-    note = f"{READING} {'; '.join(dict.fromkeys(map(machine, every)))}{shared(every)}."
+    note = f"{READING} {machines(every)}{shared(every)}."
     return f"## {EARLIER}\n\n{markdown(['graph', *REPRODUCED], rows)}\n\n{note}"
 
 

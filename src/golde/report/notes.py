@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 
-from golde.geometry import Signature
+from golde.geometry import GEOMETRIES, Signature
 from golde.report.results import EMBEDDING, Record, numbers_an_entity, values
-from golde.report.tables import figure, held_out, machine, shared, trained
-from golde.words import duration, facts_in_a_row, geometries, label
+from golde.report.tables import figure, held_out, machines, shared, trained
+from golde.words import duration, facts_in_a_row, label
 
 WITHOUT_OURS = "Ours was not run."
-PUBLISHED = geometries("PQ")
-"""The space of GoldE as published."""
+PUBLISHED = frozenset("PQ")
+"""The geometries of GoldE as published."""
 
-BEFORE_ANSWERS = (
-    "The configuration of FB15k-237 is the one before it took the batch's answers as negatives, another "
-    "temperature and another margin."
-)
-"""Of studies around ``studies/bases/fb15k-237.toml``."""
+OF_A_STUDY = ("steps", "negatives", "seed")
+"""Settings that a study has values of its own for."""
 
 
 def headline(records: Sequence[Record], published_mrr: float) -> str:
@@ -38,7 +36,7 @@ def small(records: Sequence[Record], published_mrr: float) -> str:
     found = " or ".join(dict.fromkeys(map(_numbers, records)))
     return (
         f"Ours with {found}, means over seeds, on test.{space(records)}{_evidence(records)}"
-        f"{_behind(records, published_mrr)}"
+        f"{_weights(records)}{_behind(records, published_mrr)}"
     )
 
 
@@ -61,12 +59,35 @@ def by_relation(records: Sequence[Record], has_alone: bool) -> str:
 def space(records: Sequence[Record]) -> str:
     """The space of ours, and that of GoldE as published where it is of other geometries."""
     found = _signatures(records)
-    spaces = {geometries(term.letter for term in Signature.parse(one).terms) for one in found}
+    spaces = {frozenset(term.letter for term in Signature.parse(one).terms) for one in found}
     if not spaces:
         return ""
+    ours = " or ".join(sorted(map(_product, spaces)))
     signature = f" (`{found[0]}`)" if len(found) == 1 else ""
-    theirs = "" if spaces == {PUBLISHED} else f"; the published GoldE is {PUBLISHED}"
-    return f" Ours is {' or '.join(sorted(spaces))}{signature}{theirs}."
+    theirs = "" if spaces == {PUBLISHED} else f"; the published GoldE is {_product(PUBLISHED)}"
+    return f" Ours is {ours}{signature}{theirs}."
+
+
+def _product(letters: Collection[str]) -> str:
+    return " × ".join(kind.word for letter, kind in GEOMETRIES.items() if letter in letters)
+
+
+def since(
+    records: Sequence[Record], configured: Sequence[Record], varied: Collection[str] = ()
+) -> str:
+    """What a study's configuration had otherwise than that of now, in words, but for what it ``varied``."""
+    if not (records and configured):
+        return ""
+    every, now = [record["settings"] for record in records], configured[0]["settings"]
+    found = [
+        f"`{section}.{key} = {json.dumps(value)}` (now {json.dumps(now[section].get(key))})"
+        for section in ("model", "training")
+        for key, value in every[0].get(section, {}).items()
+        if key not in (*OF_A_STUDY, *varied)
+        and value != now.get(section, {}).get(key)
+        and all(one.get(section, {}).get(key) == value for one in every)
+    ]
+    return f" The configuration had {', '.join(found)} then." if found else ""
 
 
 def _signatures(records: Sequence[Record]) -> list[str]:
@@ -120,8 +141,23 @@ def _evidence(records: Sequence[Record]) -> str:
         return ""
     return (
         f" In ours {_what_counts(counted)} beside the embedding; the last row is the embedding without it."
-        f"{held_out(counted)}"
+        f"{''.join(f' {one}' for one in held_out(counted))}"
     )
+
+
+def _weights(records: Sequence[Record]) -> str:
+    """How many numbers evidence learned beside those of the embedding."""
+    if not (bodies := learned_bodies(records)):
+        return ""
+    numbers = fmean(record["parameters"]["all"] for record in records)
+    return f" Evidence learned {bodies:,.0f} weights beside the {numbers / 1e6:.2f} M of the embedding."
+
+
+def learned_bodies(records: Sequence[Record]) -> float | None:
+    """How many kinds of walk evidence learned a weight of, on average; None where that is not known."""
+    learned = [record["training"]["evidence"] for record in weighed(records)]
+    counts = [one["bodies"] for one in learned if "bodies" in one]
+    return fmean(counts) if counts else None
 
 
 def _behind(records: Sequence[Record], published_mrr: float) -> str:
@@ -145,10 +181,11 @@ def sizes(records: Sequence[Record], configured: Sequence[Record]) -> str:
     if not records:
         return ""
     found = " or ".join(dict.fromkeys(map(_numbers, records)))
-    space = " or ".join(f"`{one}`" for one in _signatures(configured)) or "its own"
+    chosen = " or ".join(f"`{one}`" for one in _signatures(configured))
+    tuned = f", chosen for its space, {chosen}, and tuned for no other" if chosen else ""
     return (
         f" Ours with {found}, the published ones at full size; settings are those of the configuration of "
-        f"that size, chosen for its space, {space}, and tuned for no other."
+        f"that size{tuned}."
     )
 
 
@@ -172,5 +209,5 @@ def study(records: Sequence[Record]) -> str:
     return (
         f"Published on test; ours{what} on {splits(records)}, standard protocol, after "
         f"{trained(records)} ({took}), {by_seeds}, "
-        f"{'; '.join(dict.fromkeys(map(machine, records)))}."
+        f"{machines(records)}."
     )

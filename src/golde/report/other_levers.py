@@ -9,7 +9,7 @@ from typing import Any
 
 from golde.config import Config
 from golde.report.seeds import BySeed, apart, difference, mean
-from golde.report.tables import Table, figure, machine, short_commit
+from golde.report.tables import Table, figure, machines, short_commit
 from golde.report.variations import UNCHANGED
 
 Trainings = dict[str, BySeed]
@@ -22,7 +22,8 @@ LEVERS = {
     "published-beta": "makes of β a scale of the distance at curvature −1",
     "weight-averaging": "ends with a moving average of the parameters",
     "then-cross-entropy": "changes the loss for the last steps",
-    "ellipsoid-geodesic": "takes the other distance that the paper names for elliptic components",
+    "ellipsoid-geodesic": "takes the other distance that the paper names for elliptic components, and on a "
+    "sphere for Euclidean ones",
     "lorentzian": "takes the one that it names for hyperbolic components, also squared",
 }
 """What each does, by how its name begins."""
@@ -58,13 +59,15 @@ def _settings(one: dict[str, Any]) -> str:
 
 def _distinct(settings: str, among: Iterable[str]) -> str:
     """What tells a table from others of the same configuration, in words; empty where there are none."""
-    here, *others = (tomllib.loads(text) for text in (settings, *among))
+    here, *others = (
+        Config.from_dict(tomllib.loads(text)).model_dump(exclude={"graph"})
+        for text in (settings, *among)
+    )
     found = [
         f"`{section}.{key} = {json.dumps(value)}`"
         for section, values in here.items()
-        if isinstance(values, dict)
         for key, value in values.items()
-        if any(other[section].get(key) != value for other in others)
+        if any(other[section][key] != value for other in others)
     ]
     return f", when it had {' and '.join(found)}" if found else ""
 
@@ -92,7 +95,6 @@ def _table(configuration: str, trainings: Trainings, when: str) -> Table:
     rows_apart = [
         [one["validation"]["mrr"] for one in by_seed.values()] for by_seed in trainings.values()
     ]
-    machines = "; ".join(dict.fromkeys(map(machine, every)))
     commits = ", ".join(dict.fromkeys(one["commit"] for one in every))
     seeds = ", ".join(map(str, sorted({one["seed"] for one in every})))
     at_a_time = max(one["trainings_at_a_time"] for one in every)
@@ -104,7 +106,7 @@ def _table(configuration: str, trainings: Trainings, when: str) -> Table:
         f"`configs/{configuration}.toml` as of these commits{when}, with {every[0]['steps']:,} steps and "
         f"{every[0]['negatives']:,} negatives, last parameters. Validation, standard protocol, mean over "
         f"seeds {seeds}{apart(rows_apart)}; differences are at the same seeds, those of each in brackets. "
-        f"{machines}{shared}, commit "
+        f"{machines(every)}{shared}, commit "
         f"{short_commit(commits)}.",
     )
 

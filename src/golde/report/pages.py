@@ -59,7 +59,7 @@ def rendered(root: Path, results: Path) -> dict[Path, str]:
             f"{root}: has no README.md and docs/ to write into; --results must name the folder of a checkout"
         )
     beside_paper = PaperTables(results, root / "configs")
-    reproduced = reproduced_section(results, beside_paper.behind() + joined_share(results))
+    reproduced = reproduced_section(results, [*joined_share(results), beside_paper.behind()])
     benchmarks = {name: section(results, name) for name in SECTIONS}
     short = [reproduced, *(benchmarks[name] for name in IN_README)]
     content = "\n\n".join(part.replace("## ", "### ", 1) for part in short if part)

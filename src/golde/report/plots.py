@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from golde.geometry import GEOMETRIES
 from golde.report.drawing import BLUE, FAINT, ORANGE, bare, save, style
 from golde.report.paper import GRAPHS, Curve, PaperTables, paper
-from golde.words import GEOMETRIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def figure3(evidence: PaperTables) -> Figure:
     for ax, (graph, curves) in zip(panels, published.items(), strict=True):
         ours = evidence.dimension_curves(graph)
         for letter, points in curves.items():
-            _draw(ax, dict(points), ours[letter], COLOURS[letter], GEOMETRIES[letter], on)
+            _draw(ax, dict(points), ours[letter], COLOURS[letter], GEOMETRIES[letter].word, on)
         _finish(ax, GRAPHS[graph], "dimension of a space", any(ours.values()))
         ax.set_xticks([place for place, _ in points])
     return picture

@@ -71,7 +71,7 @@ _KINDS_IF_THERE = {
 }
 _NUMBERS = (
     *("training.seconds", "training.steps", "training.trainings_at_a_time"),
-    "parameters.entity",
+    *("parameters.all", "parameters.entity"),
 )
 _SAME = ("graph", "config", "study", "seed")
 """What a result has in common with the one that it took the place of."""

@@ -44,5 +44,10 @@ def gained(mrr: Mapping[int, float], beside: Mapping[int, float]) -> str:
     each = [mrr[seed] - beside[seed] for seed in sorted(mrr.keys() & beside.keys())]
     if not each:
         return ""
-    by_seed = f" ({' '.join(f'{gain:+.4f}' for gain in each)})" if len(each) > 1 else ""
-    return f"{fmean(each):+.4f}{by_seed}"
+    by_seed = f" ({' '.join(map(signed, each))})" if len(each) > 1 else ""
+    return f"{signed(fmean(each))}{by_seed}"
+
+
+def signed(gain: float) -> str:
+    """With its sign; what rounds to nothing has that of gains."""
+    return f"{round(gain, 4) + 0.0:+.4f}"

@@ -17,7 +17,6 @@ from golde.report.results import (
     read_records,
     summary,
 )
-from golde.words import mostly
 
 NOT_RUN = "not run"
 
@@ -95,15 +94,18 @@ EARLIER = "What the configurations reached before"
 """The heading of the section with results that were replaced."""
 
 READING = (
-    "Test: filtered, both sides, realistic rank on ties. MRR with its standard deviation over seeds; "
-    "*self-f.* is the MRR without the query's own entity among the candidates, the other figures are under "
-    "the standard protocol. *alone* is the MRR of the embedding without [evidence](evidence.md), where that "
-    "counts. Settings and parameters were chosen on validation. Time is that of training, validation, "
-    "evidence and compiling kernels, as far as they are not cached."
+    "**Figures** are on test: filtered, both sides, realistic rank on ties. MRR with its standard deviation "
+    "over seeds; *self-f.* is the MRR without the query's own entity among the candidates, the other figures "
+    "are under the standard protocol; *alone* is the MRR of the embedding without [evidence](evidence.md), "
+    "where that counts.",
+    "**Chosen on validation**: settings and parameters.",
+    "**Time** is that of training, validation, evidence and compiling kernels, as far as they are not "
+    "cached.",
 )
+"""How the columns are read, a part a point."""
 
 
-def reproduced_section(results: Path, beside: str = "") -> str:
+def reproduced_section(results: Path, beside: Iterable[str] = ()) -> str:
     """The same as a section of a page, with what else has to be said; empty where nothing was reproduced."""
     tables = reproduced(results)
     if not tables:
@@ -111,14 +113,17 @@ def reproduced_section(results: Path, beside: str = "") -> str:
     head = ["graph", *tables[0].head]
     rows = [[table.title, *row] for table in tables for row in table.rows]
     records = read_records(results, "runs")
-    machines = dict.fromkeys(map(machine, records))
-    return (
-        f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{READING}{beside}{_earlier(records)}"
-        f"{held_out(records)} "
-        f"{'; '.join(machines)}{shared(records)}. "
-        "Each row comes from `golde reproduce configs/CONFIGURATION.toml`, "
-        "as [Reproduce](reproduce.md) has it."
-    )
+    told = [
+        *READING,
+        *held_out(records),
+        *beside,
+        _earlier(records),
+        f"**Run on** {machines(records)}{shared(records)}.",
+        "**Each row again**: `golde reproduce configs/CONFIGURATION.toml`, as [Reproduce](reproduce.md) has "
+        "it.",
+    ]
+    points = "\n".join(f"- {one}" for one in told if one)
+    return f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{points}"
 
 
 def _earlier(records: Iterable[Record]) -> str:
@@ -131,7 +136,7 @@ def _earlier(records: Iterable[Record]) -> str:
     if not found:
         return ""
     return (
-        " Each training was ranked on test once under each protocol, and where evidence counts once more "
+        "Each training was ranked on test once under each protocol, and where evidence counts once more "
         "without it. Configurations were revised on validation, or timed again as they were, and trained "
         f"anew ({', '.join(found)}): [what they reached before](results.md#{anchor(EARLIER)}) is kept."
     )
@@ -142,42 +147,38 @@ def anchor(heading: str) -> str:
     return heading.lower().replace(" ", "-")
 
 
-def held_out(records: Iterable[Record]) -> str:
-    """Beside which figures evidence has learned how facts were held out, in words; empty where it has not."""
+def held_out(records: Iterable[Record]) -> list[str]:
+    """What evidence has learned of how facts were held out, in words; empty where it has not."""
     weighed = [r for r in records if "evidence" in r["training"]]
+    return [one for one in (_joined_pairs(weighed), _unmentioned(weighed)) if one]
+
+
+def _unmentioned(weighed: list[Record]) -> str:
     raised = [r for r in weighed if r["training"]["evidence"].get("unmentioned", 0) > 0]
     if not raised:
-        return _joined_pairs(weighed)
+        return ""
+    among, of = (Counter(record["config"] for record in one) for one in (raised, weighed))
+    shares = [
+        name + (f" ({many} of {of[name]} trainings)" if many < of[name] else "")
+        for name, many in among.items()
+    ]
     return (
-        f"{_joined_pairs(weighed)} On {_shares(raised, weighed)} entities of the graph that "
-        "occur in no training fact get a constant added to their score as answers, chosen by mean rank on "
-        "validation."
+        f"On {', '.join(shares)} entities of the graph that occur in no training fact get a constant "
+        "added to their score as answers, chosen by mean rank on validation."
     )
 
 
-def _graphs(records: Iterable[Record]) -> str:
-    return " and ".join(dict.fromkeys(record["graph"] for record in records))
-
-
-def _shares(some: Iterable[Record], every: Iterable[Record]) -> str:
-    """The graphs of some of the records, with how many of all of a graph where not each is among them."""
-    among, of = (Counter(record["graph"] for record in records) for records in (some, every))
-    return " and ".join(
-        graph + (f" ({many} of {of[graph]} trainings)" if many < of[graph] else "")
-        for graph, many in among.items()
-    )
-
-
-def _joined_pairs(records: Iterable[Record]) -> str:
-    found = [r for r in records if r["training"]["evidence"]["joined"] < 0]
+def _joined_pairs(weighed: list[Record]) -> str:
+    found = [r for r in weighed if r["training"]["evidence"]["joined"] < 0]
     if not found:
         return ""
     alone = all(not record["training"]["evidence"]["scale"] for record in found)
     share = "nearly all" if alone else "much"
+    graphs = " and ".join(dict.fromkeys(record["graph"] for record in found))
     return (
-        f" On {_graphs(found)} {share} of what evidence adds is one number: answers that a training fact "
-        "joins to the query already are ranked low, nearly as if they were left out, because the set was "
-        "made without held-out facts between such pairs. The number was chosen on validation."
+        f"On {graphs} {share} of what evidence adds is one number: answers that a training fact joins to the "
+        "query already are ranked low, nearly as if they were left out, because the set was made without "
+        "held-out facts between such pairs. The number was chosen on validation."
     )
 
 
@@ -186,12 +187,24 @@ def trained(records: Sequence[Record]) -> str:
     settings = [record["settings"].get("training", {}) for record in records]
     took = [record["training"]["steps"] for record in records]
     asked = [one.get("steps", steps) for one, steps in zip(settings, took, strict=True)]
-    negatives = [one["negatives"] for one in settings if one.get("negatives")]
-    return (
-        f"{mostly(asked)} steps"
-        f"{' (fewer where validation no longer improved)' if took != asked else ''}"
-        f"{f' with {mostly(negatives)} negatives' if negatives else ''}"
-    )
+    negatives = [one["negatives"] for one in settings if "negatives" in one]
+    ended = ", fewer where validation no longer improved," if took != asked else ""
+    drawn = f" with {_mostly(negatives, 'negatives')}" if negatives else ""
+    return f"{_mostly(asked, 'steps')}{ended}{drawn}"
+
+
+def _mostly(numbers: Iterable[int], unit: str) -> str:
+    """The most frequent number, and the others: 1,000 negatives (some with 500 or 3,000)."""
+    counts = Counter(numbers)
+    usual = max(counts, key=lambda number: (counts[number], number))
+    others = [_or_all(number) for number in sorted(counts.keys() - {usual})]
+    rest = f" (some with {' or '.join(others)})" if others else ""
+    return f"{_or_all(usual)}{'' if usual else ' as'} {unit}{rest}"
+
+
+def _or_all(number: int) -> str:
+    """How many are drawn, in words: 0 are all entities."""
+    return f"{number:,}" if number else "all entities"
 
 
 def machine(record: Record) -> str:
@@ -202,6 +215,11 @@ def machine(record: Record) -> str:
         packages += [f"Triton {versions['triton']}"] if "triton" in versions else []
         return f"{hardware['gpu']}, {', '.join(packages)}"
     return f"{hardware['cpu']}, {', '.join(packages)}"
+
+
+def machines(records: Iterable[Record]) -> str:
+    """All that some trainings ran on, in words."""
+    return "; ".join(dict.fromkeys(map(machine, records)))
 
 
 def shared(records: Iterable[Record]) -> str:

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from golde.config import Config
 from golde.errors import GoldeError, RetiredSettingError
-from golde.report.notes import BEFORE_ANSWERS, splits, weighed
+from golde.report.notes import since, splits, weighed
 from golde.report.results import (
     EMBEDDING,
     STANDARD,
@@ -18,15 +18,21 @@ from golde.report.results import (
     values,
     variants,
 )
-from golde.report.seeds import apart, gained
+from golde.report.seeds import apart, gained, signed
 from golde.report.tables import Table, anchor, figure, machine, short_commit, trained
+
+Found = dict[str, list[Record]]
+"""The seeds of each variant of a graph."""
+
+Runs = dict[str, Found]
+"""The seeds of each configuration of each graph."""
 
 UNCHANGED = "as-configured"
 """The variant that all others are set beside."""
 
 FULL_LENGTH = "full-length"
 NOT_JOINED = "not-joined"
-"""The study, and its variant, that leave out of evidence whether a fact joins the two entities already."""
+"""The study, and the one of its variants that has evidence without the number for joined pairs."""
 
 HEAD = ["variant", "seeds", "MRR", "difference", "H@10", "MR"]
 ALONE = "alone"
@@ -39,20 +45,21 @@ STUDIES = {
         "negatives: what helps here need not help at full length with all negatives. Without the query's own "
         "entity as a negative there is no bias of loops either, which is learned from it. Elliptic weights "
         "are live: *elliptic for Euclidean* has them, and *Euclidean for elliptic* is what the published "
-        f"code trains, whose weights never move. {BEFORE_ANSWERS}",
+        "code trains, whose weights never move. What helps on neither set is still a setting where the "
+        "paper, a preset or a baseline has it: rare facts that weigh more, squared distances, cross-entropy, "
+        "n3, other numbers of reflections.",
     ),
     FULL_LENGTH: (
         "What moves accuracy at full length",
         "Settings that help most in short runs, for as many steps and with as many negatives as the "
         "configuration has, or more, and with its evidence; *alone* is the MRR of the embedding. *not "
         "joined* has the evidence but for the number for pairs that a training fact joins already. The "
-        f"batch's answers were adopted by this table. {BEFORE_ANSWERS}",
+        "batch's answers were adopted by this table.",
     ),
     "beside-answers": (
         "What moves accuracy beside the batch's answers",
         "The configuration with the batch's answers among its negatives, and one to three more settings "
-        "changed, for as many steps as it has; the embedding alone. The best was adopted by this table, so "
-        "that *as configured* has the temperature .7 and the margin 10.",
+        "changed, for as many steps as it has; the embedding alone. The best was adopted by this table.",
     ),
     "small-full-length": (
         "What moves accuracy at full length with 32 numbers",
@@ -68,7 +75,7 @@ STUDIES = {
         "directions of a relation, as published, the configuration, RotH and RefH one for each (*inverse* "
         "[above](#what-moves-accuracy) says what that is worth to it). All settings were chosen for the "
         "configuration and none for the others, so this compares models under one budget, and each of them "
-        f"may do better with settings of its own. {BEFORE_ANSWERS}",
+        "may do better with settings of its own.",
     ),
 }
 
@@ -79,22 +86,29 @@ EVIDENCE = (
     "in a row, the fewer questions weights are learned from. *none* is the mean of the embeddings of all "
     "rows, and a difference is to the embeddings of its own row. *joined*: that a fact joins the two "
     "already counts too. No fact held out of FB15k-237 is between two entities that a training fact joins: "
-    f"there one hop alone can only tell what is not the answer. {BEFORE_ANSWERS}",
+    "there one hop alone can only tell what is not the answer.",
 )
 
 
 def variation_sections(results: Path) -> list[str]:
     """A section a study with a table a graph: the best first, beside the configuration."""
-    records = read_records(results, "studies")
+    records, runs = _read(results)
     sections = [
-        (title, what, _tables(variants(records, study))) for study, (title, what) in STUDIES.items()
+        (title, what, _tables(variants(records, study), runs))
+        for study, (title, what) in STUDIES.items()
     ]
-    sections.append((*EVIDENCE, _evidence_tables(variants(records, "evidence"))))
+    sections.append((*EVIDENCE, _evidence_tables(variants(records, "evidence"), runs)))
     return [
         "\n\n".join([f"## {title}", what, *(table.markdown() for table in tables)])
         for title, what, tables in sections
         if tables
     ]
+
+
+def _read(results: Path, study: str | None = None) -> tuple[list[Record], Runs]:
+    """What studies were trained, one or all, and the configurations as they were reproduced."""
+    runs = by_configuration(read_records(results, "runs"))
+    return read_records(results, "studies", study), runs
 
 
 def study_names(results: Path) -> list[str]:
@@ -108,33 +122,38 @@ def study_tables(results: Path, study: str) -> list[Table]:
     if study not in known:
         names = ", ".join(known) or "none"
         raise GoldeError(f"--study {study}: {results} has no results of it; it has {names}")
-    found = by_configuration(read_records(results, "studies", study))
-    if not found:
+    records, runs = _read(results, study)
+    if not records:
         raise GoldeError(f"--study {study}: nothing of it is ranked to the end; reproduce it again")
-    return [_of_study(graph, named) for graph, named in found.items()]
+    return [_of_study(graph, named, runs) for graph, named in by_configuration(records).items()]
 
 
-def _of_study(graph: str, found: dict[str, list[Record]]) -> Table:
+def _of_study(graph: str, found: Found, runs: Runs) -> Table:
     """Beside the variant that is as configured; without one each beside its embedding, if more counts."""
     unchanged = f"{graph}-{UNCHANGED}"
-    if unchanged not in found and all(weighed(records) == records for records in found.values()):
-        return _evidence_table(graph, found)
-    return _table(graph, found, unchanged)
+    if unchanged not in found and all(map(_asks_for_evidence, _every(found))):
+        return _evidence_table(graph, found, runs)
+    return _table(graph, found, unchanged, runs)
 
 
-def joined_share(results: Path) -> str:
-    """What evidence adds with and without counting joined pairs, in words; empty where it was not asked."""
+def _asks_for_evidence(record: Record) -> bool:
+    return bool(record["settings"].get("evidence", {}).get("hops"))
+
+
+def _every(found: Found) -> list[Record]:
+    return [record for records in found.values() for record in records]
+
+
+def joined_share(results: Path) -> list[str]:
+    """What evidence adds with and without counting joined pairs, in words; none where it was not asked."""
     found = variants(read_records(results, "studies"), FULL_LENGTH)
-    told = ""
-    for (graph, variant), without in found.items():
-        if variant == NOT_JOINED and (in_all := found.get((graph, UNCHANGED))):
-            told += (
-                f" On the {splits(in_all)} facts of {graph} evidence added {_added(in_all)} to the MRR of "
-                f"the configuration before this one, and {_added(without)} where it did not count whether a "
-                "fact joins the two entities already "
-                f"([at full length](results.md#{anchor(STUDIES[FULL_LENGTH][0])}))."
-            )
-    return told
+    return [
+        f"In a study evidence added {_added(in_all)} to the MRR on the {splits(in_all)} facts of {graph}, "
+        f"and {_added(without)} where it did not count whether a fact joins the two entities already "
+        f"([at full length](results.md#{anchor(STUDIES[FULL_LENGTH][0])}))."
+        for (graph, variant), without in found.items()
+        if variant == NOT_JOINED and (in_all := found.get((graph, UNCHANGED)))
+    ]
 
 
 def _added(records: list[Record]) -> str:
@@ -143,21 +162,22 @@ def _added(records: list[Record]) -> str:
     return f"{gain:+.4f}".replace("0.", ".")
 
 
-def _tables(found: dict[tuple[str, str], list[Record]]) -> list[Table]:
+def _tables(found: dict[tuple[str, str], list[Record]], runs: Runs) -> list[Table]:
     return [
-        _table(graph, _of(graph, found), _words(UNCHANGED))
+        _table(graph, _of(graph, found), _words(UNCHANGED), runs)
         for graph, variant in found
         if variant == UNCHANGED
     ]
 
 
-def _evidence_tables(found: dict[tuple[str, str], list[Record]]) -> list[Table]:
+def _evidence_tables(found: dict[tuple[str, str], list[Record]], runs: Runs) -> list[Table]:
     return [
-        _evidence_table(graph, _of(graph, found)) for graph in dict.fromkeys(g for g, _ in found)
+        _evidence_table(graph, _of(graph, found), runs)
+        for graph in dict.fromkeys(g for g, _ in found)
     ]
 
 
-def _of(graph: str, found: dict[tuple[str, str], list[Record]]) -> dict[str, list[Record]]:
+def _of(graph: str, found: dict[tuple[str, str], list[Record]]) -> Found:
     """The variants of a graph, called by words."""
     return {_words(variant): records for (of, variant), records in found.items() if of == graph}
 
@@ -166,24 +186,35 @@ def _words(variant: str) -> str:
     return variant.replace("-", " ")
 
 
-def _table(graph: str, found: dict[str, list[Record]], unchanged: str) -> Table:
-    base = _by_seed(found.get(unchanged, []))
+def _table(graph: str, found: Found, unchanged: str, runs: Runs) -> Table:
+    base = found.get(unchanged, [])
     best_first = sorted(found.items(), key=lambda one: -fmean(values(one[1], "mrr")))
-    rows = [_row(name, records, {} if name == unchanged else base) for name, records in best_first]
-    note = _note(found, rows)
-    if any(EMBEDDING in record["figures"] for _, records in best_first for record in records):
+    rows = [_row(name, records, [] if name == unchanged else base) for name, records in best_first]
+    note = _note(found, rows) + since(base, _configured(graph, base, runs))
+    if any(map(weighed, found.values())):
         alone = [_mrr(map(_alone, records)) for _, records in best_first]
         rows = [[*row, mrr] for row, mrr in zip(rows, alone, strict=True)]
         return Table(graph, [*HEAD, ALONE], rows, note)
     return Table(graph, HEAD, rows, note)
 
 
-def _evidence_table(graph: str, found: dict[str, list[Record]]) -> Table:
+def _evidence_table(graph: str, found: Found, runs: Runs) -> Table:
     """The embeddings alone, then what each variant makes of its own."""
-    alone = {name: [_alone(record) for record in records] for name, records in found.items()}
-    rows = [_row(name, records, _by_seed(alone[name])) for name, records in found.items()]
-    every = [record for records in alone.values() for record in records]
-    return Table(graph, HEAD, [_row("none", every, {}), *rows], _note(found, rows))
+    every = _every(found)
+    rows = [_row(name, records, list(map(_alone, records))) for name, records in found.items()]
+    none = _row("none", list(map(_alone, every)), [])
+    note = _note(found, rows) + since(every, _configured(graph, every, runs))
+    return Table(graph, HEAD, [none, *rows], note)
+
+
+def _configured(graph: str, records: list[Record], runs: Runs) -> list[Record]:
+    """The configuration of a study's space as it is now, or else that of full size."""
+    spaces = [record["settings"]["model"].get("signature") for record in records]
+    of_graph = runs.get(graph, {})
+    of_space = (
+        one for one in of_graph.values() if one[0]["settings"]["model"].get("signature") in spaces
+    )
+    return next(of_space, of_graph.get(graph, []))
 
 
 def _alone(record: Record) -> Record:
@@ -192,17 +223,26 @@ def _alone(record: Record) -> Record:
     return record | {"figures": {STANDARD: figures.get(EMBEDDING, figures[STANDARD])}}
 
 
-def _by_seed(records: list[Record]) -> dict[int, float]:
-    """The MRR of each seed."""
-    return dict(zip((record["seed"] for record in records), values(records, "mrr"), strict=True))
-
-
-def _row(name: str, records: list[Record], beside: dict[int, float]) -> list[str]:
-    difference = gained(_by_seed(records), beside).replace("0.", ".")
+def _row(name: str, records: list[Record], beside: list[Record]) -> list[str]:
     others = [figure(one, fmean(values(records, one))) for one in ("hits@10", "mr")]
     marked = name + (" †" if any(map(_has_retired_setting, records)) else "")
     seeds = len({record["seed"] for record in records})
-    return [marked, str(seeds), _mrr(records), difference, *others]
+    return [marked, str(seeds), _mrr(records), _difference(records, beside), *others]
+
+
+def _difference(records: list[Record], beside: list[Record]) -> str:
+    """Seed by seed; of the means alone between machines, where a seed does not draw the same."""
+    if not beside:
+        return ""
+    if {*map(machine, records)} != {*map(machine, beside)}:
+        gain = fmean(values(records, "mrr")) - fmean(values(beside, "mrr"))
+        return f"{signed(gain)} ‡".replace("0.", ".")
+    return gained(_by_seed(records), _by_seed(beside)).replace("0.", ".")
+
+
+def _by_seed(records: list[Record]) -> dict[int, float]:
+    """The MRR of each seed."""
+    return dict(zip((record["seed"] for record in records), values(records, "mrr"), strict=True))
 
 
 def _mrr(records: Iterable[Record]) -> str:
@@ -210,8 +250,8 @@ def _mrr(records: Iterable[Record]) -> str:
     return f"{fmean(values(records, 'mrr')):.4f}".removeprefix("0")
 
 
-def _note(found: dict[str, list[Record]], cells: list[list[str]]) -> str:
-    records = [record for one in found.values() for record in one]
+def _note(found: Found, cells: list[list[str]]) -> str:
+    records = _every(found)
     rows = [values(one, "mrr") for one in found.values()]
     commits = ", ".join(dict.fromkeys(record["commit"] for record in records))
     retired = (
@@ -219,16 +259,18 @@ def _note(found: dict[str, list[Record]], cells: list[list[str]]) -> str:
         if any(map(_has_retired_setting, records))
         else ""
     )
-    by_seed = any("(" in row[HEAD.index("difference")] for row in cells)
+    differences = [row[HEAD.index("difference")] for row in cells]
+    by_seed = any("(" in one for one in differences)
+    other = " ‡: of the means, between machines." if any("‡" in one for one in differences) else ""
     seeds = ", mean over seeds" if any(len(row) > 1 for row in rows) else ", one seed"
     brackets = "; differences are at the same seeds, those of each in brackets" if by_seed else ""
     return (
         f"{splits(records).capitalize()}, standard protocol, {trained(records)}{seeds}{apart(rows)}"
-        f"{brackets}. {_machines(found)}, commit {short_commit(commits)}.{retired}"
+        f"{brackets}. {_machines(found)}, commit {short_commit(commits)}.{retired}{other}"
     )
 
 
-def _machines(found: dict[str, list[Record]]) -> str:
+def _machines(found: Found) -> str:
     """What everything was trained on; where that is not one machine, which variants on each."""
     names: dict[str, dict[str, None]] = {}
     for name, records in found.items():

@@ -178,7 +178,7 @@ def _about(shelf: Shelf, name: str, folders: bool) -> bodies.RunInfo:
         spaces=[
             bodies.Space(
                 space=str(term),
-                geometry=GEOMETRIES[term.letter].__name__.lower(),
+                geometry=GEOMETRIES[term.letter].word.lower(),
                 count=term.count,
             )
             for term in (model.signature if isinstance(model, GoldE) else ())
