@@ -57,7 +57,7 @@ class Signature:
                 )
             letter, dimension, count = match[1].upper(), int(match[2]), int(match[3] or 1)
             if letter not in GEOMETRIES:
-                known = ", ".join(f"{k} ({g.word.lower()})" for k, g in GEOMETRIES.items())
+                known = ", ".join(f"{k} ({g.word})" for k, g in GEOMETRIES.items())
                 raise ConfigError(f"signature {text!r}: unknown geometry {letter!r}; use {known}")
             smallest = 1 + GEOMETRIES[letter].unstored
             if dimension < smallest or count < 1:

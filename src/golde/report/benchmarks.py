@@ -96,10 +96,18 @@ def cpu_speed(found: dict[str, Any]) -> str:
         "with its negatives, optimiser step included) and test queries a second under the filter, the "
         "same facts on both sides: our elliptic × hyperbolic product against PyKEEN "
         f"{versions['pykeen']}'s RotatE of the same size, each at its best batch size. *untuned*: the "
-        "ratio of training with nothing but the signature set, in batches and with candidates of ours' own "
-        f"choice. Medians of {settings['repeats']} repeats, {settings['threads']} threads, the two taking "
-        "turns. "
+        "ratio of training with nothing but the signature set on our side, which then chooses how many facts "
+        f"a batch has and how many negatives: {_chosen(found['results'])}. Medians of {settings['repeats']} "
+        f"repeats, {settings['threads']} threads, the two taking turns. "
         f"{sources(found['results'])}; written by `benchmarks/pykeen_speed.py`."
+    )
+
+
+def _chosen(results: list[dict[str, Any]]) -> str:
+    """The size of batches and the number of negatives of each set by default, in words."""
+    defaults = {one["dataset"]: one["golde"]["train_default"] for one in results}
+    return "; ".join(
+        f"{name} {one['batch_size']:,} and {one['candidates']:,}" for name, one in defaults.items()
     )
 
 

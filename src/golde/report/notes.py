@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 
 from golde.geometry import GEOMETRIES, Signature
-from golde.report.results import EMBEDDING, Record, numbers_an_entity, values
+from golde.report.results import EMBEDDING, Record, config_of, numbers_an_entity, values
 from golde.report.tables import figure, held_out, machines, shared, trained
 from golde.words import duration, facts_in_a_row, label
 
@@ -15,8 +15,8 @@ WITHOUT_OURS = "Ours was not run."
 PUBLISHED = frozenset("PQ")
 """The geometries of GoldE as published."""
 
-OF_A_STUDY = ("steps", "negatives", "seed")
-"""Settings that a study has values of its own for."""
+OF_A_STUDY = frozenset({"steps", "negatives", "seed", "validate_every", "validate_limit"})
+"""Settings of training that every study may have values of its own for."""
 
 
 def headline(records: Sequence[Record], published_mrr: float) -> str:
@@ -72,22 +72,28 @@ def _product(letters: Collection[str]) -> str:
     return " × ".join(kind.word for letter, kind in GEOMETRIES.items() if letter in letters)
 
 
-def since(
+def unlike(
     records: Sequence[Record], configured: Sequence[Record], varied: Collection[str] = ()
 ) -> str:
-    """What a study's configuration had otherwise than that of now, in words, but for what it ``varied``."""
+    """Settings that all ``records`` have and the configuration has not, but for what they ``varied``."""
     if not (records and configured):
         return ""
-    every, now = [record["settings"] for record in records], configured[0]["settings"]
-    found = [
-        f"`{section}.{key} = {json.dumps(value)}` (now {json.dumps(now[section].get(key))})"
-        for section in ("model", "training")
-        for key, value in every[0].get(section, {}).items()
-        if key not in (*OF_A_STUDY, *varied)
-        and value != now.get(section, {}).get(key)
-        and all(one.get(section, {}).get(key) == value for one in every)
+    configs = [
+        config.model_dump() for one in (configured[0], *records) if (config := config_of(one))
     ]
-    return f" The configuration had {', '.join(found)} then." if found else ""
+    if len(configs) <= len(records):  # one has a setting that is no more
+        return ""
+    there, *every = configs
+    found = [
+        f"`{section}.{key} = {json.dumps(here)}` (there {json.dumps(value)})"
+        for section in ("model", "training")
+        for key, value in there[section].items()
+        if key not in OF_A_STUDY.union(varied)
+        and (here := every[0][section][key]) != value
+        and all(one[section][key] == here for one in every)
+    ]
+    name = configured[0]["config"]
+    return f" Unlike `configs/{name}.toml` as reproduced: {', '.join(found)}." if found else ""
 
 
 def _signatures(records: Sequence[Record]) -> list[str]:
@@ -113,9 +119,8 @@ def weighed(records: Sequence[Record]) -> list[Record]:
 
 
 def alone(records: Sequence[Record], name: str = "mrr") -> float | None:
-    """A figure of the embedding where something counts beside it."""
-    counted = weighed(records)
-    return fmean(values(counted, name, EMBEDDING)) if counted else None
+    """A figure of the embedding, on average, if something counts beside it for any seed."""
+    return fmean(values(records, name, EMBEDDING)) if weighed(records) else None
 
 
 def behind(records: Sequence[Record], published: Mapping[str, float]) -> list[str]:

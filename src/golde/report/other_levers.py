@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from golde.config import Config
-from golde.report.seeds import BySeed, apart, difference, mean
+from golde.report.seeds import BySeed, apart, bare, difference, mean
 from golde.report.tables import Table, figure, machines, short_commit
 from golde.report.variations import UNCHANGED
 
@@ -115,7 +115,7 @@ def _row(lever: str, by_seed: BySeed, beside: BySeed) -> list[str]:
     return [
         lever.replace("-", " "),
         str(len(by_seed)),
-        f"{mean(by_seed):.4f}".removeprefix("0"),
-        difference(by_seed, beside).replace("0.", "."),
+        bare(f"{mean(by_seed):.4f}"),
+        bare(difference(by_seed, beside)),
         *(figure(name, mean(by_seed, name)) for name in ("hits@10", "mr")),
     ]

@@ -47,7 +47,7 @@ IN_WORDS = {
     "self_filter": "self-filter",
     EMBEDDING: "the embedding alone, standard",
 }
-GEOMETRIES = {
+SPACES = {
     "E": "E, one space",
     "P": "P, one space",
     "Q": "Q, one space",
@@ -177,8 +177,7 @@ class PaperTables:
         others = [name for name in self.runs.get(graph, {}) if belongs(name) and name != headline]
         for config in [headline, *others]:
             records = self.of(graph, config)
-            has_alone = records and all(EMBEDDING in record["figures"] for record in records)
-            alone = [EMBEDDING] if has_alone else []
+            alone = [EMBEDDING] if notes.weighed(records) else []
             for protocol in [*PROTOCOLS, *alone]:
                 cells = [mean_or_not_run(values(records, name, protocol), name) for name in names]
                 rows.append([f"ours: {config}, {IN_WORDS[protocol]}", *cells, _count(records)])
@@ -194,7 +193,7 @@ class PaperTables:
                 records = found.get((graph, key), [])
                 rows.append(
                     [
-                        GEOMETRIES[key],
+                        SPACES[key],
                         *(published(block, name) for name in ("mrr", "hits@10")),
                         *(mean_or_not_run(values(records, n), n) for n in ("mrr", "hits@10")),
                         records[0]["settings"]["model"]["signature"] if records else "",
@@ -220,7 +219,9 @@ class PaperTables:
         ]
         columns = {"ours": [record["relations"] for record in records]}
         alone = [relations_alone(record) or {} for record in records]
-        if alone and all("_" + name in found for found in alone for name in theirs):
+        if notes.weighed(records) and all(
+            "_" + name in found for found in alone for name in theirs
+        ):
             columns["alone"] = alone
         rows = []
         for name, block in theirs.items():
@@ -311,8 +312,8 @@ class PaperTables:
 
     def _dimension_note(self, graph: str) -> str:
         records = [r for r in self._records("figure3") if r["graph"] == graph]
-        then = notes.since(records, self.of(graph, graph), varied=("signature", "weights"))
-        return notes.study(records) + then
+        unlike = notes.unlike(records, self.of(graph, graph), varied=("signature", "weights"))
+        return notes.study(records) + unlike
 
     def sizes(self) -> Table:
         """Figure 4 in figures."""

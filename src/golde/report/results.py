@@ -31,7 +31,7 @@ from typing import Any
 import torch
 
 from golde.config import Config, ModelConfig
-from golde.errors import ConfigError, RunError
+from golde.errors import ConfigError, RetiredSettingError, RunError
 from golde.geometry import Signature
 from golde.models import build
 from golde.runs.atomic import read_json, write_json
@@ -152,9 +152,8 @@ def _numbers(record: Record) -> Iterator[tuple[str, ...]]:
         if protocol in record["figures"]:
             yield from (("figures", protocol, "metrics", "both", figure) for figure in FIGURES)
     yield from (("relations", name, "mrr") for name in record["relations"])
-    yield from (
-        ("figures", EMBEDDING, "relations", name, "mrr") for name in relations_alone(record) or ()
-    )
+    alone = record["figures"].get(EMBEDDING, {}).get("relations", ())
+    yield from (("figures", EMBEDDING, "relations", name, "mrr") for name in alone)
     if EMBEDDING in record["figures"] or "evidence" in record["training"]:
         yield from (("training", "evidence", name) for name in _NUMBERS_OF_EVIDENCE)
     learned = record["training"].get("evidence", {})
@@ -172,10 +171,15 @@ def _check_size(path: Path, record: Record) -> None:
         ) from None
 
 
+def _place(record: Record) -> Path:
+    """Where a record belongs in the folder of results."""
+    study, file = record["study"], f"seed-{record['seed']}.json"
+    return Path("studies" if study else "runs", study or record["graph"], record["config"], file)
+
+
 def _check_place(path: Path, record: Record) -> None:
     """Refuse a file of another training than its folders and name say."""
-    study, file = record["study"], f"seed-{record['seed']}.json"
-    belongs = Path("studies" if study else "runs", study or record["graph"], record["config"], file)
+    belongs = _place(record)
     if path.parts[-4:] != belongs.parts:
         raise RunError(
             f"{path}: what is inside belongs to {belongs.as_posix()}; move it there, or {_FIX}"
@@ -208,7 +212,10 @@ def numbers_an_entity(record: Record) -> int:
 
 def relations_alone(record: Record) -> dict[str, Any] | None:
     """The figures of each relation by the embedding alone; None where they were not kept."""
-    found: dict[str, Any] | None = record["figures"].get(EMBEDDING, {}).get("relations")
+    beside = record["figures"].get(EMBEDDING)
+    found: dict[str, Any] | None = (
+        record["relations"] if beside is None else beside.get("relations")
+    )
     return found
 
 
@@ -249,11 +256,18 @@ def _check_alike(path: Path, record: Record, beside: Path, other: Record) -> Non
         )
 
 
+def config_of(record: Record) -> Config | None:
+    """The settings of a record; None where it has one that is no more."""
+    try:
+        return Config.from_dict(record["settings"], source=_place(record).as_posix())
+    except RetiredSettingError:
+        return None
+
+
 def _other_settings(record: Record, other: Record) -> str:
     """How settings differ but for the seed, in words."""
-    try:
-        here, there = (Config.from_dict(one["settings"]) for one in (record, other))
-    except ConfigError:  # a setting that is no more
+    here, there = config_of(record), config_of(other)
+    if here is None or there is None:
         return "" if seedless(record) == seedless(other) else "other settings"
     return there.with_values(training={"seed": here.training.seed}).difference(here)
 
@@ -290,9 +304,15 @@ def variants(records: Iterable[Record], study: str) -> dict[tuple[str, str], lis
     return found
 
 
-def values(records: Iterable[Record], figure: str, protocol: str = "standard") -> list[float]:
+def values(records: Iterable[Record], figure: str, protocol: str = STANDARD) -> list[float]:
     """One figure over both sides, of each seed."""
-    return [record["figures"][protocol]["metrics"]["both"][figure] for record in records]
+    return [figures_under(record, protocol)["metrics"]["both"][figure] for record in records]
+
+
+def figures_under(record: Record, protocol: str) -> dict[str, Any]:
+    """Those under a protocol; those of the embedding are the standard ones where nothing counts beside it."""
+    figures: dict[str, dict[str, Any]] = record["figures"]
+    return figures[STANDARD if protocol == EMBEDDING and EMBEDDING not in figures else protocol]
 
 
 def summary(records: list[Record]) -> dict[str, Any]:
@@ -304,7 +324,7 @@ def summary(records: list[Record]) -> dict[str, Any]:
     spread = None
     if len(records) > 1:
         spread = {figure: stdev(values(records, figure)) for figure in FIGURES}
-    alone = all(EMBEDDING in record["figures"] for record in records)
+    alone = any(EMBEDDING in record["figures"] for record in records)
     return {
         **{
             protocol: {figure: fmean(values(records, figure, protocol)) for figure in FIGURES}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 BySeed = dict[int, dict[str, Any]]
 """Trainings that differ in nothing but their seed."""
+
+Seed = TypeVar("Seed", int, tuple[int, str])
+"""A seed, or a seed on a machine."""
 
 
 def mean(trainings: BySeed, name: str = "mrr") -> float:
@@ -18,9 +21,7 @@ def mean(trainings: BySeed, name: str = "mrr") -> float:
 def apart(rows: Iterable[Sequence[float]]) -> str:
     """How far seeds of one line of a table are apart at the most, in words; empty where each has one."""
     several = [max(row) - min(row) for row in rows if len(row) > 1]
-    return (
-        f", those of one line up to {max(several):.4f} apart".replace("0.", ".") if several else ""
-    )
+    return f", those of one line up to {bare(f'{max(several):.4f}')} apart" if several else ""
 
 
 def with_range(trainings: BySeed) -> str:
@@ -39,7 +40,7 @@ def difference(trainings: BySeed, beside: BySeed) -> str:
     return "" if trainings is beside else gained(mrr, base)
 
 
-def gained(mrr: Mapping[int, float], beside: Mapping[int, float]) -> str:
+def gained(mrr: Mapping[Seed, float], beside: Mapping[Seed, float]) -> str:
     """How much is gained over others at the same seeds, as a cell: on average, and by each of several."""
     each = [mrr[seed] - beside[seed] for seed in sorted(mrr.keys() & beside.keys())]
     if not each:
@@ -51,3 +52,8 @@ def gained(mrr: Mapping[int, float], beside: Mapping[int, float]) -> str:
 def signed(gain: float) -> str:
     """With its sign; what rounds to nothing has that of gains."""
     return f"{round(gain, 4) + 0.0:+.4f}"
+
+
+def bare(figures: str) -> str:
+    """Figures below 1 in a text without the zero before the point, as tables have them."""
+    return figures.replace("0.", ".")

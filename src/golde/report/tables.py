@@ -17,6 +17,7 @@ from golde.report.results import (
     read_records,
     summary,
 )
+from golde.report.seeds import bare
 
 NOT_RUN = "not run"
 
@@ -86,8 +87,8 @@ def reproduced_row(name: str, records: list[Record]) -> list[str]:
 
 
 def _with_spread(standard: dict[str, float], spread: dict[str, float] | None) -> str:
-    mean = f"{standard['mrr']:.4f}".removeprefix("0")
-    return mean if spread is None else f"{mean}±{spread['mrr']:.4f}".replace("±0.", "±.")
+    of_seeds = "" if spread is None else f"±{spread['mrr']:.4f}"
+    return bare(f"{standard['mrr']:.4f}{of_seeds}")
 
 
 EARLIER = "What the configurations reached before"
@@ -102,7 +103,7 @@ READING = (
     "**Time** is that of training, validation, evidence and compiling kernels, as far as they are not "
     "cached.",
 )
-"""How the columns are read, a part a point."""
+"""How the columns are read, one point each."""
 
 
 def reproduced_section(results: Path, beside: Iterable[str] = ()) -> str:
@@ -119,8 +120,8 @@ def reproduced_section(results: Path, beside: Iterable[str] = ()) -> str:
         *beside,
         _earlier(records),
         f"**Run on** {machines(records)}{shared(records)}.",
-        "**Each row again**: `golde reproduce configs/CONFIGURATION.toml`, as [Reproduce](reproduce.md) has "
-        "it.",
+        "**To make a row again**: `golde reproduce configs/CONFIGURATION.toml`; see "
+        "[Reproduce](reproduce.md).",
     ]
     points = "\n".join(f"- {one}" for one in told if one)
     return f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{points}"
@@ -150,7 +151,7 @@ def anchor(heading: str) -> str:
 def held_out(records: Iterable[Record]) -> list[str]:
     """What evidence has learned of how facts were held out, in words; empty where it has not."""
     weighed = [r for r in records if "evidence" in r["training"]]
-    return [one for one in (_joined_pairs(weighed), _unmentioned(weighed)) if one]
+    return [one for one in (_unmentioned(weighed), _joined_pairs(weighed)) if one]
 
 
 def _unmentioned(weighed: list[Record]) -> str:
@@ -163,8 +164,8 @@ def _unmentioned(weighed: list[Record]) -> str:
         for name, many in among.items()
     ]
     return (
-        f"On {', '.join(shares)} entities of the graph that occur in no training fact get a constant "
-        "added to their score as answers, chosen by mean rank on validation."
+        "Entities that occur in no training fact get a constant added to their score as answers, chosen by "
+        f"mean rank on validation, in {', '.join(shares)}."
     )
 
 
@@ -188,8 +189,8 @@ def trained(records: Sequence[Record]) -> str:
     took = [record["training"]["steps"] for record in records]
     asked = [one.get("steps", steps) for one, steps in zip(settings, took, strict=True)]
     negatives = [one["negatives"] for one in settings if "negatives" in one]
-    ended = ", fewer where validation no longer improved," if took != asked else ""
-    drawn = f" with {_mostly(negatives, 'negatives')}" if negatives else ""
+    ended = ", or fewer where validation no longer improved" if took != asked else ""
+    drawn = f"{',' * bool(ended)} with {_mostly(negatives, 'negatives')}" if negatives else ""
     return f"{_mostly(asked, 'steps')}{ended}{drawn}"
 
 

@@ -6,26 +6,27 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 
-from golde.config import Config
-from golde.errors import GoldeError, RetiredSettingError
-from golde.report.notes import since, splits, weighed
+from golde.errors import GoldeError
+from golde.report.notes import splits, unlike, weighed
 from golde.report.results import (
     EMBEDDING,
     STANDARD,
     Record,
     by_configuration,
+    config_of,
+    figures_under,
     read_records,
     values,
     variants,
 )
-from golde.report.seeds import apart, gained, signed
+from golde.report.seeds import apart, bare, gained, signed
 from golde.report.tables import Table, anchor, figure, machine, short_commit, trained
 
-Found = dict[str, list[Record]]
-"""The seeds of each variant of a graph."""
+Variants = dict[str, list[Record]]
+"""The seeds of each variant of a graph, or of each of its configurations."""
 
-Runs = dict[str, Found]
-"""The seeds of each configuration of each graph."""
+Runs = dict[str, Variants]
+"""The configurations of each graph."""
 
 UNCHANGED = "as-configured"
 """The variant that all others are set beside."""
@@ -34,6 +35,7 @@ FULL_LENGTH = "full-length"
 NOT_JOINED = "not-joined"
 """The study, and the one of its variants that has evidence without the number for joined pairs."""
 
+OF_MEANS = "‡: difference of the means, because no seed was trained on the same machine and versions in both."
 HEAD = ["variant", "seeds", "MRR", "difference", "H@10", "MR"]
 ALONE = "alone"
 """The column of the embedding's MRR, where evidence counts beside it."""
@@ -53,13 +55,14 @@ STUDIES = {
         "What moves accuracy at full length",
         "Settings that help most in short runs, for as many steps and with as many negatives as the "
         "configuration has, or more, and with its evidence; *alone* is the MRR of the embedding. *not "
-        "joined* has the evidence but for the number for pairs that a training fact joins already. The "
-        "batch's answers were adopted by this table.",
+        "joined* has the evidence without the number for pairs that a training fact joins already. The "
+        "batch's answers became part of the configuration because of this table.",
     ),
     "beside-answers": (
         "What moves accuracy beside the batch's answers",
         "The configuration with the batch's answers among its negatives, and one to three more settings "
-        "changed, for as many steps as it has; the embedding alone. The best was adopted by this table.",
+        "changed, for as many steps as it has; the embedding alone. The best became part of the "
+        "configuration because of this table.",
     ),
     "small-full-length": (
         "What moves accuracy at full length with 32 numbers",
@@ -128,7 +131,7 @@ def study_tables(results: Path, study: str) -> list[Table]:
     return [_of_study(graph, named, runs) for graph, named in by_configuration(records).items()]
 
 
-def _of_study(graph: str, found: Found, runs: Runs) -> Table:
+def _of_study(graph: str, found: Variants, runs: Runs) -> Table:
     """Beside the variant that is as configured; without one each beside its embedding, if more counts."""
     unchanged = f"{graph}-{UNCHANGED}"
     if unchanged not in found and all(map(_asks_for_evidence, _every(found))):
@@ -140,7 +143,7 @@ def _asks_for_evidence(record: Record) -> bool:
     return bool(record["settings"].get("evidence", {}).get("hops"))
 
 
-def _every(found: Found) -> list[Record]:
+def _every(found: Variants) -> list[Record]:
     return [record for records in found.values() for record in records]
 
 
@@ -159,7 +162,7 @@ def joined_share(results: Path) -> list[str]:
 def _added(records: list[Record]) -> str:
     """What evidence adds to the MRR of the embeddings of the same trainings."""
     gain = fmean(values(records, "mrr")) - fmean(values(map(_alone, records), "mrr"))
-    return f"{gain:+.4f}".replace("0.", ".")
+    return bare(signed(gain))
 
 
 def _tables(found: dict[tuple[str, str], list[Record]], runs: Runs) -> list[Table]:
@@ -177,7 +180,7 @@ def _evidence_tables(found: dict[tuple[str, str], list[Record]], runs: Runs) -> 
     ]
 
 
-def _of(graph: str, found: dict[tuple[str, str], list[Record]]) -> Found:
+def _of(graph: str, found: dict[tuple[str, str], list[Record]]) -> Variants:
     """The variants of a graph, called by words."""
     return {_words(variant): records for (of, variant), records in found.items() if of == graph}
 
@@ -186,11 +189,11 @@ def _words(variant: str) -> str:
     return variant.replace("-", " ")
 
 
-def _table(graph: str, found: Found, unchanged: str, runs: Runs) -> Table:
+def _table(graph: str, found: Variants, unchanged: str, runs: Runs) -> Table:
     base = found.get(unchanged, [])
     best_first = sorted(found.items(), key=lambda one: -fmean(values(one[1], "mrr")))
     rows = [_row(name, records, [] if name == unchanged else base) for name, records in best_first]
-    note = _note(found, rows) + since(base, _configured(graph, base, runs))
+    note = _note(found, rows) + unlike(base, _configured(graph, base, runs))
     if any(map(weighed, found.values())):
         alone = [_mrr(map(_alone, records)) for _, records in best_first]
         rows = [[*row, mrr] for row, mrr in zip(rows, alone, strict=True)]
@@ -198,29 +201,29 @@ def _table(graph: str, found: Found, unchanged: str, runs: Runs) -> Table:
     return Table(graph, HEAD, rows, note)
 
 
-def _evidence_table(graph: str, found: Found, runs: Runs) -> Table:
+def _evidence_table(graph: str, found: Variants, runs: Runs) -> Table:
     """The embeddings alone, then what each variant makes of its own."""
     every = _every(found)
     rows = [_row(name, records, list(map(_alone, records))) for name, records in found.items()]
     none = _row("none", list(map(_alone, every)), [])
-    note = _note(found, rows) + since(every, _configured(graph, every, runs))
+    note = _note(found, rows) + unlike(every, _configured(graph, every, runs))
     return Table(graph, HEAD, [none, *rows], note)
 
 
 def _configured(graph: str, records: list[Record], runs: Runs) -> list[Record]:
-    """The configuration of a study's space as it is now, or else that of full size."""
+    """The configuration of a study's space as it was reproduced; nothing where there is none."""
     spaces = [record["settings"]["model"].get("signature") for record in records]
-    of_graph = runs.get(graph, {})
     of_space = (
-        one for one in of_graph.values() if one[0]["settings"]["model"].get("signature") in spaces
+        one
+        for one in runs.get(graph, {}).values()
+        if one[0]["settings"]["model"].get("signature") in spaces
     )
-    return next(of_space, of_graph.get(graph, []))
+    return next(of_space, [])
 
 
 def _alone(record: Record) -> Record:
     """The same with the figures of the embedding as its own; they are where evidence changes nothing."""
-    figures = record["figures"]
-    return record | {"figures": {STANDARD: figures.get(EMBEDDING, figures[STANDARD])}}
+    return record | {"figures": {STANDARD: figures_under(record, EMBEDDING)}}
 
 
 def _row(name: str, records: list[Record], beside: list[Record]) -> list[str]:
@@ -231,29 +234,29 @@ def _row(name: str, records: list[Record], beside: list[Record]) -> list[str]:
 
 
 def _difference(records: list[Record], beside: list[Record]) -> str:
-    """Seed by seed; of the means alone between machines, where a seed does not draw the same."""
+    """Seed by seed where a seed draws the same, which it does on one machine; else of the means."""
     if not beside:
         return ""
-    if {*map(machine, records)} != {*map(machine, beside)}:
-        gain = fmean(values(records, "mrr")) - fmean(values(beside, "mrr"))
-        return f"{signed(gain)} ‡".replace("0.", ".")
-    return gained(_by_seed(records), _by_seed(beside)).replace("0.", ".")
+    if pairwise := gained(_by_seed(records), _by_seed(beside)):
+        return bare(pairwise)
+    gain = fmean(values(records, "mrr")) - fmean(values(beside, "mrr"))
+    return f"{bare(signed(gain))} ‡"
 
 
-def _by_seed(records: list[Record]) -> dict[int, float]:
-    """The MRR of each seed."""
-    return dict(zip((record["seed"] for record in records), values(records, "mrr"), strict=True))
+def _by_seed(records: list[Record]) -> dict[tuple[int, str], float]:
+    """The MRR of each seed on its machine."""
+    drawn = ((record["seed"], machine(record)) for record in records)
+    return dict(zip(drawn, values(records, "mrr"), strict=True))
 
 
 def _mrr(records: Iterable[Record]) -> str:
     """With a digit more than elsewhere: what is told apart differs little."""
-    return f"{fmean(values(records, 'mrr')):.4f}".removeprefix("0")
+    return bare(f"{fmean(values(records, 'mrr')):.4f}")
 
 
-def _note(found: Found, cells: list[list[str]]) -> str:
+def _note(found: Variants, cells: list[list[str]]) -> str:
     records = _every(found)
     rows = [values(one, "mrr") for one in found.values()]
-    commits = ", ".join(dict.fromkeys(record["commit"] for record in records))
     retired = (
         " †: by a setting that was removed since."
         if any(map(_has_retired_setting, records))
@@ -261,30 +264,29 @@ def _note(found: Found, cells: list[list[str]]) -> str:
     )
     differences = [row[HEAD.index("difference")] for row in cells]
     by_seed = any("(" in one for one in differences)
-    other = " ‡: of the means, between machines." if any("‡" in one for one in differences) else ""
+    other = f" {OF_MEANS}" if any("‡" in one for one in differences) else ""
     seeds = ", mean over seeds" if any(len(row) > 1 for row in rows) else ", one seed"
     brackets = "; differences are at the same seeds, those of each in brackets" if by_seed else ""
     return (
         f"{splits(records).capitalize()}, standard protocol, {trained(records)}{seeds}{apart(rows)}"
-        f"{brackets}. {_machines(found)}, commit {short_commit(commits)}.{retired}{other}"
+        f"{brackets}. {_machines(found)}.{retired}{other}"
     )
 
 
-def _machines(found: Found) -> str:
-    """What everything was trained on; where that is not one machine, which variants on each."""
+def _machines(found: Variants) -> str:
+    """What everything was trained on, and as of which commits; which variants, where on several machines."""
     names: dict[str, dict[str, None]] = {}
+    commits: dict[str, dict[str, None]] = {}
     for name, records in found.items():
         for record in records:
             names.setdefault(machine(record), {})[name] = None
-    if len(names) == 1:
-        return next(iter(names))
-    return "; ".join(f"{', '.join(some)} on {where}" for where, some in names.items())
+            commits.setdefault(machine(record), {})[record["commit"]] = None
+    which = {where: f"{', '.join(some)} on " for where, some in names.items() if len(names) > 1}
+    return "; ".join(
+        f"{which.get(where, '')}{where}, commit {short_commit(', '.join(commits[where]))}"
+        for where in names
+    )
 
 
 def _has_retired_setting(record: Record) -> bool:
-    file = f"studies/{record['study']}/{record['config']}/seed-{record['seed']}.json"
-    try:
-        Config.from_dict(record["settings"], source=file)
-    except RetiredSettingError:
-        return True
-    return False
+    return config_of(record) is None
