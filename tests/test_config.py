@@ -173,13 +173,67 @@ def test_a_file_may_name_its_graph_and_a_run_keeps_its_own(tmp_path: Path) -> No
         Config.load(path)
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "steps = true",
+        'steps = "20"',
+        "steps = 20.0",
+        "learning_rate = true",
+        'temperature = "1"',
+        "compile = true",
+        "subsampling = 1",
+    ],
+)
+def test_a_value_of_another_type_is_refused_and_not_converted(tmp_path: Path, setting: str) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(f"[training]\n{setting}\n")
+    key, _, value = setting.partition(" = ")
+    shown = {"true": "True"}.get(value, value.replace('"', "'"))
+    with pytest.raises(ConfigError, match=rf"a\.toml: training\.{key} = {shown} is not valid: it"):
+        Config.load(path)
+
+
+def test_whole_numbers_are_numbers_and_words_of_python_are_booleans() -> None:
+    found = Config.load(overrides=["model.margin=9", "model.weights.P=2", "model.bias=True"]).model
+    assert (found.margin, found.weights, found.bias) == (9.0, {"P": 2.0}, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('grpah = "nations"', r"unknown section 'grpah'; did you mean 'graph'\?"),
+        ("steps = 3", r"steps is a setting of \[training\]; write it below that line"),
+        ('signature = "P8"', r"signature is a setting of \[model\]; write it below that line"),
+        ("xyzzy = 3", r"known are evidence, graph, model, training"),
+    ],
+)
+def test_what_stands_outside_of_sections_is_told_where_it_belongs(
+    tmp_path: Path, line: str, told: str
+) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(line + "\n")
+    with pytest.raises(ConfigError, match=rf"a\.toml: .*{told}"):
+        Config.load(path)
+
+
+@pytest.mark.parametrize("setting", ["margin = 1e39", "init_scale = 1e39", "weights = {P = 1e39}"])
+def test_numbers_that_scores_cannot_hold_are_refused(tmp_path: Path, setting: str) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(f"[model]\n{setting}\n")
+    with pytest.raises(ConfigError, match=r"should be less than or equal to 1000000"):
+        Config.load(path)
+
+
 def test_a_setting_that_is_no_more_is_dropped_where_its_value_still_holds(tmp_path: Path) -> None:
     """Runs of before have it in their files."""
     path = tmp_path / "config.toml"
     path.write_text('[model]\ncurvature = "learned"\nsignature = "Q4x2"\n')
     assert Config.load(path) == Config.from_dict({"model": {"signature": "Q4x2"}})
     path.write_text('[model]\ncurvature = "scale"\n')
-    said = r"model\.curvature = 'scale' is no more: β .* is its curvature; .*train anew without it$"
+    said = (
+        r"model\.curvature = 'scale' is no more: β .* is its curvature; leave it out, and open .*"
+    )
     with pytest.raises(ConfigError, match=r"config\.toml: " + said):
         Config.load(path)
     assert Config.load(overrides=["model.curvature=learned"]) == Config()

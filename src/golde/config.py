@@ -19,7 +19,7 @@ from golde.errors import ConfigError, RetiredSettingError
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class _Retired(NamedTuple):
@@ -38,6 +38,9 @@ RETIRED = {
         0.0, "cross-entropy aims at the answer alone", after="subsampling"
     ),
 }
+
+LARGEST = 1_000_000
+"""That a margin, a start or a weight can be: far beyond any use, and far from where scores overflow."""
 
 GEOMETRY = ("signature", "reflections", "block", "boost_left", "weights")
 """Settings that only GoldE has."""
@@ -77,7 +80,7 @@ class ModelConfig(_Section):
         default=1,
         description="The exponent l of each component's distance; for transe ℓ1 or ℓ2.",
     )
-    weights: dict[str, Annotated[float, Field(gt=0)]] = Field(
+    weights: dict[str, Annotated[float, Field(gt=0, le=LARGEST)]] = Field(
         default_factory=dict, description="Weight of each geometry in the sum, such as {P = 0.5}."
     )
     bias: bool = Field(default=False, description="Learn a bias per entity, asked and answering.")
@@ -88,11 +91,13 @@ class ModelConfig(_Section):
     margin: float | None = Field(
         default=None,
         ge=0,
+        le=LARGEST,
         description="The margin γ added to scores in the loss; unset: from the graph.",
     )
     init_scale: float | None = Field(
         default=None,
         gt=0,
+        le=LARGEST,
         description="Half-width of the uniform start; unset: from the space.",
     )
 
@@ -343,7 +348,8 @@ def _apply_override(values: dict[str, Any], override: str) -> None:
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text.strip()  # an unquoted word or signature is a string
+        word = text.strip()  # as a signature is, which needs no quotes
+        value = {"True": True, "False": False}.get(word, word)
     target = values
     for part in parts[:-1]:
         target = target.setdefault(part, {})
@@ -360,8 +366,8 @@ def _without_retired(values: dict[str, Any], source: str) -> dict[str, Any]:
             continue
         if content[key] != retired.holds:
             raise RetiredSettingError(
-                f"{source}: {section}.{key} = {content[key]!r} is no more: {retired.why}; open what was "
-                "trained with it by the version of GoldE that did so, and train anew without it"
+                f"{source}: {section}.{key} = {content[key]!r} is no more: {retired.why}; leave it out, and "
+                "open what was trained with it by the version of GoldE that did so"
             )
         values = values | {section: {k: v for k, v in content.items() if k != key}}
     return values
@@ -373,7 +379,12 @@ def _refuse_unknown_keys(values: dict[str, Any], source: str) -> None:
         if section == "graph":
             continue
         if section not in known:
-            raise ConfigError(f"{source}: unknown section {section!r}{_closest(section, known)}")
+            if homes := [f"[{name}]" for name, keys in known.items() if section in keys]:
+                raise ConfigError(
+                    f"{source}: {section} is a setting of {' or '.join(homes)}; write it below that line"
+                )
+            names = ("graph", *known)
+            raise ConfigError(f"{source}: unknown section {section!r}{_closest(section, names)}")
         if not isinstance(content, dict):
             raise ConfigError(f"{source}: {section!r} is a section, not a value")
         for key in content:

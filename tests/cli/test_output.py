@@ -58,6 +58,20 @@ def test_a_folded_name_goes_on_further_in_and_no_line_ends_in_spaces(
     ]
 
 
+def test_a_long_word_is_folded_rather_than_that_figures_do_not_fit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    say_table(["variant", "MRR", "MR"], [["a-variant-of-a-long-name", "0.5155", "1,234"]], "<>>")
+    assert capsys.readouterr().out.splitlines() == [
+        "variant             MRR     MR",
+        "─" * 30,
+        "a-variant-of-a-  0.5155  1,234",
+        "  long-name",
+        "",
+    ]
+
+
 @pytest.mark.parametrize(("value", "text"), [(2.345, "2.3"), (999.94, "999.9"), (1234.5, "1,234")])
 def test_mean_ranks_have_digits_that_mean_something(value: float, text: str) -> None:
     assert figure("mr", value) == text

@@ -9,10 +9,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from golde.__main__ import main
 from golde.cli.main import app
 
 Golde = Callable[..., Any]
@@ -148,3 +150,16 @@ def test_no_output_at_all_is_no_mistake() -> None:
         f"exec {shlex.join(command)} >&-", shell=True, stderr=subprocess.PIPE, text=True
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_wish_to_end_while_modules_are_imported_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Interrupted(ModuleType):
+        def __getattr__(self, name: str) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "golde.cli.main", Interrupted("golde.cli.main"))
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 130

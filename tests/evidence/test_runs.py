@@ -183,7 +183,7 @@ def test_a_run_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_records_have_the_embedding_alone(tmp_path: Path) -> None:
     config = quick().with_values(evidence={"hops": 1})
-    job = Job("small", None, "ring", config, "test")
+    job = Job("small", None, "ring", config, "test", "small.toml")
     place = Place(job, ring(), results=tmp_path / "results", runs=tmp_path / "runs")
     record = reproduce(place, device="cpu")
     assert list(record["figures"]) == ["embedding", "standard", "self_filter"]
@@ -232,7 +232,9 @@ def test_what_could_not_be_gathered_is_refused_before_training(tmp_path: Path) -
 
 def with_evidence(tmp_path: Path) -> Place:
     """Where a training of the ring with evidence of one fact is to be reproduced."""
-    job = Job("small", None, "ring", quick().with_values(evidence={"hops": 1}), "test")
+    job = Job(
+        "small", None, "ring", quick().with_values(evidence={"hops": 1}), "test", "small.toml"
+    )
     return Place(job, ring(), results=tmp_path / "results", runs=tmp_path / "runs")
 
 

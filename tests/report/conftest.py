@@ -31,7 +31,7 @@ def places(tmp_path: Path) -> Callable[..., Place]:
         **options: Any,
     ) -> Place:
         seeded = (config or quick()).with_values(training={"seed": seed})
-        job = Job(name, study, "ring", seeded, split)
+        job = Job(name, study, "ring", seeded, split, "small.toml")
         folders = {"results": tmp_path / "results", "runs": tmp_path / "runs"}
         return Place(job, ring(), **folders, **options)
 

@@ -21,7 +21,7 @@ from golde.report.notes import sizes, small, space
 from golde.report.pages import CLOSE, OPEN, rendered, write_pages
 from golde.report.paper import GRAPHS, PaperTables, paper
 from golde.report.plots import write_plots
-from golde.report.results import FIGURES, read_records, summaries, write_record
+from golde.report.results import FIGURES, read_records, summaries, unfinished, write_record
 from golde.report.scaling_plot import write_scaling_plot
 from golde.report.seeds import apart, gained
 from golde.report.step_plots import write_step_plots
@@ -29,6 +29,7 @@ from golde.report.tables import (
     NOT_RUN,
     Table,
     held_out,
+    ranked_again,
     reproduced,
     reproduced_section,
     shared,
@@ -174,6 +175,50 @@ def test_it_is_said_how_often_test_was_ranked_before(results: Path) -> None:
     assert "anew (wn18rr 2 times): [what they reached before](" in reproduced_section(results)
 
 
+def ranking(protocol: str) -> dict[str, Any]:
+    """A line of the list of rankings."""
+    return {"when": "2026-01-01", "split": "test", "protocol": protocol, "commit": "0"}
+
+
+def test_it_is_said_where_test_was_ranked_more_than_once(results: Path) -> None:
+    half = before(0.9, evaluations=[ranking("standard")])  # of one that was never ranked to its end
+    del half["figures"]["self_filter"]
+    twice = [ranking("standard"), ranking("standard"), ranking("self_filter")]
+    keep(results, record("wn18rr", "wn18rr", 0, MRR[0], replaced=[half]))
+    assert "once more without it. Configurations" in reproduced_section(results)
+    assert "trained anew (wn18rr 1 time)" in reproduced_section(results)
+    assert ranked_again(read_records(results, "runs")) == []
+    keep(results, record("wn18rr", "wn18rr", 0, MRR[0], replaced=[half], evaluations=twice))
+    assert ranked_again(read_records(results, "runs")) == ["wn18rr, seed 0 (standard 2 times)"]
+    section = reproduced_section(results)
+    assert "once more without it, but for wn18rr, seed 0 (standard 2 times). Conf" in section
+
+
+def test_what_was_not_ranked_to_the_end_is_found(results: Path) -> None:
+    half = results / "runs/fb15k-237/fb15k-237/seed-0.json"
+    assert unfinished(results) == [half]
+    one = record("mine", "mine-long", 0, 0.5, study="own", split="valid")
+    del one["figures"]["self_filter"]
+    keep(results, one)
+    assert unfinished(results) == [half, results / "studies/own/mine-long/seed-0.json"]
+
+
+def test_a_folder_that_cannot_be_read_is_not_taken_for_an_empty_one(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = results / "runs" / "wn18rr"
+    listed = Path.iterdir
+
+    def iterdir(path: Path) -> Any:
+        if path == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    with pytest.raises(RunError, match=r"runs/wn18rr: cannot be read: Permission denied"):
+        read_records(results, "runs")
+
+
 def before(mrr: float, seed: int = 0, **changes: Any) -> dict[str, Any]:
     """A result that another has taken the place of."""
     old = record("wn18rr", "wn18rr", seed, mrr, **changes)
@@ -261,9 +306,9 @@ def test_it_is_said_where_the_embedding_alone_is_behind_the_paper(results: Path)
     assert "does not reach the published MRR (.505 against .525): what is above" in note("wn18rr")
     tables = PaperTables(results, ROOT / "configs")
     assert tables.behind() == (
-        "**Behind the paper without evidence**: of MRR, H@10 and MR the embedding alone is behind what the "
-        "paper gives for GoldE, in part self-filtered, on wn18rr (MRR .505 against .525, H@10 .605 against "
-        ".615)."
+        "**Behind the paper without evidence**: the embedding alone is worse than the paper's GoldE, of "
+        "which some figures are self-filtered, in these of MRR, H@10 and MR: wn18rr (MRR .505 against .525, "
+        "H@10 .605 against .615)."
     )
     assert tables.relations().note.endswith(
         "on test. In ours evidence of up to 2 training facts in a row counts beside the embedding; of that "
@@ -310,7 +355,7 @@ def test_a_change_by_a_setting_that_is_no_more_is_marked(results: Path) -> None:
     (section,) = variation_sections(results)
     assert "| published beta † | 1 |" in section
     assert "| as configured | 1 |" in section
-    assert section.endswith(" †: by a setting that was removed since.")
+    assert section.endswith(" †: by a setting that was removed since, as of commit 0123456.")
 
 
 def test_a_change_by_settings_that_cannot_be_is_refused_by_its_file(results: Path) -> None:

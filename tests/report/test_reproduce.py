@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -307,10 +308,23 @@ def test_a_half_ranked_result_without_its_model_is_replaced_by_a_new_training(
     assert replaced["figures"] == half["figures"]
 
 
-def test_other_facts_under_the_name_of_a_published_set_are_refused(tmp_path: Path) -> None:
-    job = Job("small", None, "yago3-10", quick(), "test")
+def test_a_model_that_cannot_be_is_refused_with_its_source_before_training(tmp_path: Path) -> None:
+    config = quick().with_values(model={"weights": {"E": 2.0}})
+    job = Job("small", "own", "ring", config, "valid", "own.toml: variant 'small'")
+    with pytest.raises(
+        ConfigError, match=r"^own\.toml: variant 'small': model\.weights: E is not in"
+    ):
+        Place(job, ring(), results=tmp_path / "results", runs=tmp_path / "runs")
+
+
+@pytest.mark.parametrize("given", ["yago3-10", "folder/yago3-10"])
+def test_other_facts_under_the_name_of_a_published_set_are_refused(
+    tmp_path: Path, given: str
+) -> None:
+    job = Job("small", None, given, quick(), "test", "small.toml")
+    graph = replace(ring(), name="yago3-10")
     said = (
         r"yago3-10: .*other facts \(32 for training, the set 1,079,040\); call its folder otherwise"
     )
     with pytest.raises(GoldeError, match=said):
-        Place(job, ring(), results=tmp_path / "results", runs=tmp_path / "runs")
+        Place(job, graph, results=tmp_path / "results", runs=tmp_path / "runs")

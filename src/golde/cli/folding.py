@@ -27,9 +27,11 @@ class Folded:
             yield from _folded(line, console, options.max_width)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """Even a long word without a space is folded."""
+        from rich.measure import Measurement
         from rich.text import Text
 
-        return Text(self.text).__rich_measure__(console, options)
+        return Measurement(1, Text(self.text).__rich_measure__(console, options).maximum)
 
 
 def _folded(line: str, console: Console, width: int) -> Iterator[Text]:

@@ -105,6 +105,8 @@ def reproduce(
     for place in places:
         if place.is_complete:
             say(f"{place.job}: there already, {place.path}")
+    if places and all(place.is_complete for place in places):
+        note("nothing to train: --results FOLDER keeps results of your own, --again replaces these")
     places = [place for place in places if not place.is_complete]
     if jobs > 1:
         given = ["--results", results, "--runs", runs, "--device", device.value]
@@ -297,8 +299,8 @@ def report(
         write_handout(runs or (), html, device, json)
         return
     from golde.report.paper import PaperTables
-    from golde.report.results import summaries
-    from golde.report.tables import reproduced
+    from golde.report.results import read_records, summaries, unfinished
+    from golde.report.tables import ranked_again, reproduced
     from golde.report.variations import study_names, study_tables
 
     if not results.is_dir():
@@ -322,6 +324,10 @@ def report(
             say(READING, style="dim")
         elif not studies:
             note("nothing was reproduced yet; start with: golde reproduce CONFIGURATION.toml")
+        for path in unfinished(results):
+            note(f"{path}: not ranked to the end; the golde reproduce that began it goes on")
+        for told in ranked_again(read_records(results, "runs")):
+            note(f"ranked on test more than once: {told}")
         if studies:
             names = fill(f"studies: {', '.join(studies)}", 80)
             given = [] if results == RESULTS else ["--results", str(results)]

@@ -234,8 +234,10 @@ class Run:
         calibration, have to be found anew. Kept in the run's ``evidence.safetensors`` unless told otherwise.
         """
         if store:
-            with self.folder.changing_figures():  # refuse a folder that cannot be written, first
-                pass
+            with (
+                self.folder.changing_figures()
+            ):  # refuse a folder that cannot be written or read, first
+                self.folder.metrics()
         settings, before = self.config.evidence, self.model.evidence
         hops = hops if hops is not None else settings.hops or _HOPS
         joined = settings.joined if joined is None else joined

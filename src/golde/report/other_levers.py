@@ -100,10 +100,10 @@ def _table(configuration: str, trainings: Trainings, when: str) -> Table:
     at_a_time = max(one["trainings_at_a_time"] for one in every)
     shared = f", up to {at_a_time} trainings at a time" if at_a_time > 1 else ""
     return Table(
-        configuration,
+        f"{configuration}{when}",
         head,
         rows,
-        f"`configs/{configuration}.toml` as of these commits{when}, with {every[0]['steps']:,} steps and "
+        f"`configs/{configuration}.toml` as of these commits, with {every[0]['steps']:,} steps and "
         f"{every[0]['negatives']:,} negatives, last parameters. Validation, standard protocol, mean over "
         f"seeds {seeds}{apart(rows_apart)}; differences are at the same seeds, those of each in brackets. "
         f"{machines(every)}{shared}, commit "

@@ -128,8 +128,9 @@ class PaperTables:
             return ""
         *first, last = map(label, _HEADLINE)
         return (
-            f"**Behind the paper without evidence**: of {', '.join(first)} and {last} the embedding alone is "
-            f"behind what the paper gives for GoldE, in part self-filtered, on {', '.join(found)}."
+            "**Behind the paper without evidence**: the embedding alone is worse than the paper's GoldE, of "
+            f"which some figures are self-filtered, in these of {', '.join(first)} and {last}: "
+            f"{', '.join(found)}."
         )
 
     def _left_out(self, graph: str) -> str:

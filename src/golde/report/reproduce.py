@@ -56,7 +56,7 @@ class Place:
         self, job: Job, graph: KnowledgeGraph, *, results: Path, runs: Path, again: bool = False
     ) -> None:
         """Refuses results and runs of other settings or data, unless results are made ``again``."""
-        _refuse_other_facts(job, graph)
+        _refuse_other_facts(graph)
         self.job, self.graph = job, graph
         self._runs, self._again = runs, again
         if not len(graph.split(job.split)):
@@ -64,7 +64,12 @@ class Place:
                 f"{graph.name}: the {job.split} split is empty, so nothing could be ranked; "
                 "reproduce on a graph that has one"
             )
-        self.config = resolve(job.config, graph)
+        try:
+            self.config = resolve(job.config, graph)
+            sizes = len(graph.entities), len(graph.relations)
+            self.parameters = parameters(self.config.model, *sizes)
+        except GoldeError as error:
+            raise ConfigError(f"{job.source}: {error}") from None
         self._folder = job.folder(graph.name)
         self.path = results / job.kind / self._folder / f"seed-{job.seed}.json"
         self.look()
@@ -281,7 +286,7 @@ def _new_record(place: Place, training: dict[str, Any]) -> Record:
         "seed": job.seed,
         "split": job.split,
         "settings": place.config.model_dump(exclude_none=True),
-        "parameters": parameters(place.config.model, len(graph.entities), len(graph.relations)),
+        "parameters": place.parameters,
         "training": training,
         "figures": {},
         "relations": {},
@@ -298,13 +303,14 @@ def _counts(graph: KnowledgeGraph) -> dict[str, int]:
     }
 
 
-def _refuse_other_facts(job: Job, graph: KnowledgeGraph) -> None:
+def _refuse_other_facts(graph: KnowledgeGraph) -> None:
     """Results of a published set are on its facts, and not on a part of them in a folder of that name."""
-    entry = entries().get(job.graph)
+    entry = entries().get(graph.name)
     if entry is not None and not entry.is_of(graph.digest, _counts(graph)):
         raise GoldeError(
-            f"{job.graph}: what is here under the name of this set has other facts ({len(graph.train):,} for "
-            f"training, the set {entry.counts.train:,}); call its folder otherwise, and name that by its path"
+            f"{graph.name}: what is here under the name of this set has other facts ({len(graph.train):,} "
+            f"for training, the set {entry.counts.train:,}); call its folder otherwise, and name that by its "
+            "path"
         )
 
 
@@ -324,7 +330,13 @@ def _evaluated_elsewhere(folder: RunFolder) -> list[dict[str, Any]]:
 
 def _rank(place: Place, record: Record, device: str, should_stop: Callable[[], bool]) -> None:
     """Rank the split once under each protocol; each ranking is logged before it begins."""
-    run = Run(RunFolder(place.run), pick_device(device))
+    try:
+        run = Run(RunFolder(place.run), pick_device(device))
+    except RunError as error:
+        raise RunError(
+            f"{place.run}: cannot be opened to be ranked ({error}); if that cannot be mended, remove the "
+            "folder and repeat the command, which trains anew and keeps what was ranked"
+        ) from None
     made_by, evidence = commit(), run.model.evidence
     protocols = PROTOCOLS if evidence is None else {EMBEDDING: False} | PROTOCOLS
     for protocol, self_filter in protocols.items():

@@ -81,7 +81,10 @@ _IF_LEARNED = ("bodies", "unmentioned")
 """Further ones, which not every file has."""
 _MISSING = object()
 
-_FIX = "restore it from the history of the repository, or remove it and reproduce it again"
+_FIX = (
+    "restore it from the history of the repository; if it is removed and reproduced again, the list of what "
+    "was ranked before is lost"
+)
 
 
 def read_record(path: Path) -> Record:
@@ -232,18 +235,39 @@ def is_complete(record: Record) -> bool:
 
 def read_records(results: Path, kind: str, study: str | None = None) -> list[Record]:
     """Every complete record of a kind, ``runs`` or ``studies``, or one study's, by folders and seeds."""
-    files = (
-        (results / kind).glob("*/*/seed-*.json")
-        if study is None
-        else (results / kind / study).glob("*/seed-*.json")
-    )
-    paths = sorted(files, key=lambda path: (path.parent, _seed(path)))
+    paths = files(results, kind, study)
     found = {path: record for path in paths if is_complete(record := read_record(path))}
     first: dict[Path, Path] = {}
     for path, record in found.items():
         beside = first.setdefault(path.parent, path)
         _check_alike(path, record, beside, found[beside])
     return list(found.values())
+
+
+def unfinished(results: Path) -> list[Path]:
+    """The files whose training was not ranked to the end."""
+    paths = (path for kind in ("runs", "studies") for path in files(results, kind))
+    return [path for path in paths if not is_complete(read_record(path))]
+
+
+def files(results: Path, kind: str, study: str | None = None) -> list[Path]:
+    """Every result file of a kind, or of one study, by folders and seeds."""
+    top, depth = (results / kind, 3) if study is None else (results / kind / study, 2)
+    found = [path for path in _below(top, depth) if path.match("seed-*.json")]
+    return sorted(found, key=lambda path: (path.parent, _seed(path)))
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    """What is so many levels below a folder; one that cannot be read is an error."""
+    try:
+        inside = list(folder.iterdir()) if folder.is_dir() else []
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be read: {error.strerror}; check its rights") from None
+    for path in inside:
+        if depth == 1:
+            yield path
+        else:
+            yield from _below(path, depth - 1)
 
 
 def _check_alike(path: Path, record: Record, beside: Path, other: Record) -> None:

@@ -88,6 +88,7 @@ class Job:
     graph: str
     config: Config  # its seed included
     split: str
+    source: str  # the file that asks for it, and its variant there, in words
 
     @property
     def seed(self) -> int:
@@ -131,7 +132,8 @@ def read_jobs(
     graph = _graph(config, path)
     _refuse_no_signature(config, str(path))
     return [
-        Job(path.stem, None, graph, _seeded(config, seed), "test") for seed in _once(seeds or SEEDS)
+        Job(path.stem, None, graph, _seeded(config, seed), "test", str(path))
+        for seed in _once(seeds or SEEDS)
     ]
 
 
@@ -155,7 +157,14 @@ def _of_study(
         config, base = _config(path, study, variant)
         graph = _graph(config, base)
         jobs += [
-            Job(variant.name, path.stem, graph, _seeded(config, seed), study.split)
+            Job(
+                variant.name,
+                path.stem,
+                graph,
+                _seeded(config, seed),
+                study.split,
+                _source(path, variant),
+            )
             for seed in _once(seeds or study.seeds)
         ]
     return jobs
@@ -215,10 +224,14 @@ def _config(path: Path, study: _Study, variant: _Variant) -> tuple[Config, Path]
         values["model"] |= changes.model
         values["training"] |= changes.training
     values["evidence"] = study.evidence | variant.evidence
-    source = f"{path}: variant {variant.name!r}"
+    source = _source(path, variant)
     config = Config.from_dict(values, source=source)
     _refuse_no_signature(config, source)
     return config, file
+
+
+def _source(path: Path, variant: _Variant) -> str:
+    return f"{path}: variant {variant.name!r}"
 
 
 def _refuse_no_signature(config: Config, source: str) -> None:

@@ -120,7 +120,7 @@ def reproduced_section(results: Path, beside: Iterable[str] = ()) -> str:
         *beside,
         _earlier(records),
         f"**Run on** {machines(records)}{shared(records)}.",
-        "**To make a row again**: `golde reproduce configs/CONFIGURATION.toml`; see "
+        "**To make a row again**: `golde reproduce configs/CONFIGURATION.toml --results my-results`; see "
         "[Reproduce](reproduce.md).",
     ]
     points = "\n".join(f"- {one}" for one in told if one)
@@ -129,18 +129,34 @@ def reproduced_section(results: Path, beside: Iterable[str] = ()) -> str:
 
 def _earlier(records: Iterable[Record]) -> str:
     """How often configurations were ranked on test before, with other settings or code, in words."""
+    every = list(records)
     before = Counter[str]()
-    for record in records:
-        times = sum(map(is_complete, record["replaced"]))
+    for record in every:
+        times = sum(is_complete(old) or bool(old["evaluations"]) for old in record["replaced"])
         before[record["config"]] = max(before[record["config"]], times)
     found = [f"{name} {times} time{'s' * (times != 1)}" for name, times in before.items() if times]
     if not found:
         return ""
+    again = ranked_again(every)
+    but = f", but for {'; '.join(again)}" if again else ""
     return (
         "Each training was ranked on test once under each protocol, and where evidence counts once more "
-        "without it. Configurations were revised on validation, or timed again as they were, and trained "
-        f"anew ({', '.join(found)}): [what they reached before](results.md#{anchor(EARLIER)}) is kept."
+        f"without it{but}. Configurations were revised on validation, or timed again as they were, and "
+        f"trained anew ({', '.join(found)}): [what they reached before](results.md#{anchor(EARLIER)}) is "
+        "kept."
     )
+
+
+def ranked_again(records: Iterable[Record]) -> list[str]:
+    """Trainings that were ranked more than once under a protocol, as after a kill, in words."""
+    told = []
+    for record in records:
+        for one in (record, *record["replaced"]):
+            rankings = Counter(ranking.get("protocol") for ranking in one["evaluations"])
+            times = [f"{protocol} {many} times" for protocol, many in rankings.items() if many > 1]
+            if times:
+                told.append(f"{one['config']}, seed {one['seed']} ({', '.join(times)})")
+    return told
 
 
 def anchor(heading: str) -> str:

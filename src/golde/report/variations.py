@@ -15,6 +15,7 @@ from golde.report.results import (
     by_configuration,
     config_of,
     figures_under,
+    files,
     read_records,
     values,
     variants,
@@ -116,7 +117,7 @@ def _read(results: Path, study: str | None = None) -> tuple[list[Record], Runs]:
 
 def study_names(results: Path) -> list[str]:
     """Every study that there are result files of."""
-    return sorted({path.parts[-3] for path in (results / "studies").glob("*/*/seed-*.json")})
+    return sorted({path.parts[-3] for path in files(results, "studies")})
 
 
 def study_tables(results: Path, study: str) -> list[Table]:
@@ -257,9 +258,10 @@ def _mrr(records: Iterable[Record]) -> str:
 def _note(found: Variants, cells: list[list[str]]) -> str:
     records = _every(found)
     rows = [values(one, "mrr") for one in found.values()]
+    by_retired = {r["commit"]: None for r in records if _has_retired_setting(r)}
     retired = (
-        " †: by a setting that was removed since."
-        if any(map(_has_retired_setting, records))
+        f" †: by a setting that was removed since, as of commit {short_commit(', '.join(by_retired))}."
+        if by_retired
         else ""
     )
     differences = [row[HEAD.index("difference")] for row in cells]
