@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,7 +77,7 @@ def test_set_reads_values_without_quotes(override: str, section: str, key: str, 
         ("modle.norm=1", "unknown section 'modle'; did you mean 'model'"),
         ("training.zzz=1", "unknown key 'training.zzz'; (did you mean|known are)"),
         ("training.loss=crossentropy", "training.loss = 'crossentropy'.*'cross-entropy'"),
-        ("training.steps=many", "training.steps = 'many' is not valid: .*integer"),
+        ("training.steps=many", "training.steps = 'many' is not valid: .*whole number"),
         ("training.steps=0", "training.steps = 0 is not valid: .*greater than or equal to 1"),
         ("training.warmup=nan", "training.warmup = nan is not valid: .*finite"),
         ("model.norm=3", "model.norm = 3 is not valid: it should be 1 or 2"),
@@ -183,6 +184,7 @@ def test_a_file_may_name_its_graph_and_a_run_keeps_its_own(tmp_path: Path) -> No
         'temperature = "1"',
         "compile = true",
         "subsampling = 1",
+        "loss = 1",
     ],
 )
 def test_a_value_of_another_type_is_refused_and_not_converted(tmp_path: Path, setting: str) -> None:
@@ -195,8 +197,15 @@ def test_a_value_of_another_type_is_refused_and_not_converted(tmp_path: Path, se
 
 
 def test_whole_numbers_are_numbers_and_words_of_python_are_booleans() -> None:
-    found = Config.load(overrides=["model.margin=9", "model.weights.P=2", "model.bias=True"]).model
-    assert (found.margin, found.weights, found.bias) == (9.0, {"P": 2.0}, True)
+    found = Config.load(overrides=["model.margin=9", "model.weights.P=.5", "model.bias=True"]).model
+    assert (found.margin, found.weights, found.bias) == (9.0, {"P": 0.5}, True)
+
+
+def test_numbers_of_numpy_are_taken() -> None:
+    values = {"numbers": np.int64(64), "margin": np.float32(2), "bias": np.bool_(True)}
+    assert Config.from_dict({"model": values | {"kind": "complex"}}).model == ModelConfig(
+        kind="complex", numbers=64, margin=2.0, bias=True
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,26 @@ run's ``config.toml``.
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from golde.errors import ConfigError, RetiredSettingError
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _of_python(cls, value: Any) -> Any:
+        """A number of NumPy's as one of Python's, which are the only ones that sections take."""
+        return value.item() if type(value).__module__ == "numpy" else value
 
 
 class _Retired(NamedTuple):
@@ -38,6 +45,15 @@ RETIRED = {
         0.0, "cross-entropy aims at the answer alone", after="subsampling"
     ),
 }
+
+_DECIMAL = re.compile(r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?")
+_TYPES = {
+    "int_type": "it should be a whole number without quotes or a point, such as 1000",
+    "float_type": "it should be a number without quotes, such as 0.5",
+    "bool_type": "it should be true or false",
+    "string_type": 'it should be text in quotes, such as "P8x8 Q9x8"',
+}
+"""What to say of a value of another type in place of the library's words."""
 
 LARGEST = 1_000_000
 """That a margin, a start or a weight can be: far beyond any use, and far from where scores overflow."""
@@ -257,7 +273,7 @@ class Config(_Section):
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(str(part) for part in first["loc"])
-            message = first["msg"].replace("Input should be", "it should be")
+            message = _TYPES.get(first["type"]) or first["msg"].replace("Input should", "it should")
             raise ConfigError(
                 f"{source}: {key} = {first['input']!r} is not valid: {message}"
             ) from None
@@ -348,14 +364,20 @@ def _apply_override(values: dict[str, Any], override: str) -> None:
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        word = text.strip()  # as a signature is, which needs no quotes
-        value = {"True": True, "False": False}.get(word, word)
+        value = _word(text.strip())
     target = values
     for part in parts[:-1]:
         target = target.setdefault(part, {})
         if not isinstance(target, dict):
             raise ConfigError(f"--set {override!r}: {part!r} is not a section")
     target[parts[-1]] = value
+
+
+def _word(text: str) -> Any:
+    """What is no TOML, as people write it: True, .5 or 1., and words such as a signature without quotes."""
+    if _DECIMAL.fullmatch(text):
+        return float(text)
+    return {"True": True, "False": False}.get(text, text)
 
 
 def _without_retired(values: dict[str, Any], source: str) -> dict[str, Any]:

@@ -62,7 +62,12 @@ def test_a_long_word_is_folded_rather_than_that_figures_do_not_fit(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
-    say_table(["variant", "MRR", "MR"], [["a-variant-of-a-long-name", "0.5155", "1,234"]], "<>>")
+    say_table(
+        ["variant", "MRR", "MR"],
+        [["a-variant-of-a-long-name", "0.5155", "1,234"]],
+        "<>>",
+        within_words=True,
+    )
     assert capsys.readouterr().out.splitlines() == [
         "variant             MRR     MR",
         "─" * 30,

@@ -309,12 +309,15 @@ def test_a_half_ranked_result_without_its_model_is_replaced_by_a_new_training(
 
 
 def test_a_model_that_cannot_be_is_refused_with_its_source_before_training(tmp_path: Path) -> None:
-    config = quick().with_values(model={"weights": {"E": 2.0}})
-    job = Job("small", "own", "ring", config, "valid", "own.toml: variant 'small'")
-    with pytest.raises(
-        ConfigError, match=r"^own\.toml: variant 'small': model\.weights: E is not in"
+    huge = "E99999999999x99999999999"
+    for model, told in (
+        ({"weights": {"E": 2.0}}, r"model\.weights: E is not in"),
+        ({"signature": huge, "weights": {}}, f"a model of {huge} does not fit in memory"),
     ):
-        Place(job, ring(), results=tmp_path / "results", runs=tmp_path / "runs")
+        config = quick().with_values(model=model)
+        job = Job("small", "own", "ring", config, "valid", "own.toml: variant 'small'")
+        with pytest.raises(ConfigError, match=rf"^own\.toml: variant 'small': {told}"):
+            Place(job, ring(), results=tmp_path / "results", runs=tmp_path / "runs")
 
 
 @pytest.mark.parametrize("given", ["yago3-10", "folder/yago3-10"])
@@ -324,7 +327,7 @@ def test_other_facts_under_the_name_of_a_published_set_are_refused(
     job = Job("small", None, given, quick(), "test", "small.toml")
     graph = replace(ring(), name="yago3-10")
     said = (
-        r"yago3-10: .*other facts \(32 for training, the set 1,079,040\); call its folder otherwise"
+        r"yago3-10: .*other facts \(32 for training, the set 1,079,040\); rename the file or folder"
     )
     with pytest.raises(GoldeError, match=said):
         Place(job, graph, results=tmp_path / "results", runs=tmp_path / "runs")

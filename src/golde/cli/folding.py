@@ -21,17 +21,18 @@ class Folded:
     """Text of which every line that is too long goes on below, further in; of Rich's kind."""
 
     text: str
+    within_words: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         for line in self.text.split("\n"):
             yield from _folded(line, console, options.max_width)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """Even a long word without a space is folded."""
         from rich.measure import Measurement
         from rich.text import Text
 
-        return Measurement(1, Text(self.text).__rich_measure__(console, options).maximum)
+        whole = Text(self.text).__rich_measure__(console, options)
+        return Measurement(1, whole.maximum) if self.within_words else whole
 
 
 def _folded(line: str, console: Console, width: int) -> Iterator[Text]:

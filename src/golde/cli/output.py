@@ -83,11 +83,18 @@ def say_points(points: Iterable[tuple[str, str]]) -> None:
             say(start.append(line, style="not dim"))
 
 
-def say_table(headings: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> None:
+def say_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    align: str,
+    *,
+    within_words: bool = False,
+) -> None:
     """A table and an empty line; ``align`` has a ``<`` for a column of words, ``>`` for figures.
 
-    Words are folded where the line is too short, but not below ``SHORT_WORDS``, figures never. What is folded
-    goes on further in, so that it does not look like a row, and lines have no spaces at their end.
+    Words are folded where the line is too short, but not below ``SHORT_WORDS``, figures never: between words,
+    or also ``within_words``. What is folded goes on further in, so that it does not look like a row, and
+    lines have no spaces at their end.
     """
     from rich import box
     from rich.measure import Measurement
@@ -106,7 +113,9 @@ def say_table(headings: Sequence[str], rows: Iterable[Sequence[str]], align: str
             table.add_column(heading, justify="right", no_wrap=True, min_width=longest)
     for row in rows:
         cells = zip(row, align, strict=True)
-        table.add_row(*(Folded(cell) if side == "<" else cell for cell, side in cells))
+        table.add_row(
+            *(Folded(cell, within_words) if side == "<" else cell for cell, side in cells)
+        )
     screen = console()
     least = Measurement.get(screen, screen.options.update(width=WIDEST), table).minimum
     width = max(screen.width, least)  # what does not fit is wrapped by the terminal, and never lost

@@ -106,7 +106,9 @@ def reproduce(
         if place.is_complete:
             say(f"{place.job}: there already, {place.path}")
     if places and all(place.is_complete for place in places):
-        note("nothing to train: --results FOLDER keeps results of your own, --again replaces these")
+        note(
+            "nothing to train; --again trains anew, as do --results and --runs of your own folders"
+        )
     places = [place for place in places if not place.is_complete]
     if jobs > 1:
         given = ["--results", results, "--runs", runs, "--device", device.value]
@@ -311,6 +313,10 @@ def report(
 
         for path in write_pages(results.absolute().parent, results):
             note(f"written {path}")
+    for path in unfinished(results, study):
+        note(
+            f"{path}: not ranked to the end, and left out; the golde reproduce that began it goes on"
+        )
     if json:
         say_json(summaries(results))
     elif study is not None:
@@ -324,8 +330,6 @@ def report(
             say(READING, style="dim")
         elif not studies:
             note("nothing was reproduced yet; start with: golde reproduce CONFIGURATION.toml")
-        for path in unfinished(results):
-            note(f"{path}: not ranked to the end; the golde reproduce that began it goes on")
         for told in ranked_again(read_records(results, "runs")):
             note(f"ranked on test more than once: {told}")
         if studies:
@@ -347,6 +351,6 @@ def _print(tables: list[Table]) -> None:
         say(table.title, style="bold")
         words = (table.head[0], "commit")  # several commits are folded
         align = "".join("<" if heading in words else ">" for heading in table.head)
-        say_table(table.head, table.rows, align)
+        say_table(table.head, table.rows, align, within_words=sys.stdout.isatty())
         if table.note:
             say(fill(table.note, 80) + "\n", style="dim")

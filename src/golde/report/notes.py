@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from golde.geometry import GEOMETRIES, Signature
@@ -73,18 +73,31 @@ def _product(letters: Collection[str]) -> str:
 
 
 def unlike(
-    records: Sequence[Record], configured: Sequence[Record], varied: Collection[str] = ()
+    records: Sequence[Record], configured: Iterable[Sequence[Record]], varied: Collection[str] = ()
 ) -> str:
-    """Settings that all ``records`` have and the configuration has not, but for what they ``varied``."""
-    if not (records and configured):
-        return ""
-    configs = [
-        config.model_dump() for one in (configured[0], *records) if (config := config_of(one))
-    ]
-    if len(configs) <= len(records):  # one has a setting that is no more
-        return ""
-    there, *every = configs
+    """Settings that all ``records`` have and a configuration has not, but for what they ``varied``.
+
+    The configuration is that of ``configured`` with the fewest of these; nothing is said where there is none.
+    """
     found = [
+        (_differences(records, seeds[0], varied), seeds[0]["config"])
+        for seeds in configured
+        if seeds
+    ]
+    if not (records and found):
+        return ""
+    told, name = min(found, key=lambda one: len(one[0]))
+    return f" Unlike `configs/{name}.toml` as reproduced: {', '.join(told)}." if told else ""
+
+
+def _differences(
+    records: Sequence[Record], configured: Record, varied: Collection[str]
+) -> list[str]:
+    configs = [config.model_dump() for one in (configured, *records) if (config := config_of(one))]
+    if len(configs) <= len(records):  # one has a setting that is no more
+        return []
+    there, *every = configs
+    return [
         f"`{section}.{key} = {json.dumps(here)}` (there {json.dumps(value)})"
         for section in ("model", "training")
         for key, value in there[section].items()
@@ -92,8 +105,6 @@ def unlike(
         and (here := every[0][section][key]) != value
         and all(one[section][key] == here for one in every)
     ]
-    name = configured[0]["config"]
-    return f" Unlike `configs/{name}.toml` as reproduced: {', '.join(found)}." if found else ""
 
 
 def _signatures(records: Sequence[Record]) -> list[str]:

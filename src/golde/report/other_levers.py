@@ -82,8 +82,8 @@ def _what(tried: set[str]) -> str:
     return (
         f"One thing is changed at a time that is no setting of the package: {'; '.join(known)}. A figure is "
         "the share dropped, the weight of the term, the decay with each step, or the share of steps. "
-        "Trainings are a fraction of full length, with few negatives: what hardly helps here need not help "
-        "there, and none of these is part of the package."
+        "Where steps are a fraction of full length and negatives few, what hardly helps need not help at "
+        "full length. None of these is part of the package."
     )
 
 
@@ -96,7 +96,13 @@ def _table(configuration: str, trainings: Trainings, when: str) -> Table:
         [one["validation"]["mrr"] for one in by_seed.values()] for by_seed in trainings.values()
     ]
     commits = ", ".join(dict.fromkeys(one["commit"] for one in every))
-    seeds = ", ".join(map(str, sorted({one["seed"] for one in every})))
+    seeds = sorted({one["seed"] for one in every})
+    by_seed = (
+        f"mean over seeds {', '.join(map(str, seeds))}{apart(rows_apart)}; differences are at the same "
+        "seeds, those of each in brackets"
+        if len(seeds) > 1
+        else f"seed {seeds[0]}"
+    )
     at_a_time = max(one["trainings_at_a_time"] for one in every)
     shared = f", up to {at_a_time} trainings at a time" if at_a_time > 1 else ""
     return Table(
@@ -104,8 +110,7 @@ def _table(configuration: str, trainings: Trainings, when: str) -> Table:
         head,
         rows,
         f"`configs/{configuration}.toml` as of these commits, with {every[0]['steps']:,} steps and "
-        f"{every[0]['negatives']:,} negatives, last parameters. Validation, standard protocol, mean over "
-        f"seeds {seeds}{apart(rows_apart)}; differences are at the same seeds, those of each in brackets. "
+        f"{every[0]['negatives']:,} negatives, last parameters. Validation, standard protocol, {by_seed}. "
         f"{machines(every)}{shared}, commit "
         f"{short_commit(commits)}.",
     )

@@ -313,7 +313,7 @@ class PaperTables:
 
     def _dimension_note(self, graph: str) -> str:
         records = [r for r in self._records("figure3") if r["graph"] == graph]
-        unlike = notes.unlike(records, self.of(graph, graph), varied=("signature", "weights"))
+        unlike = notes.unlike(records, [self.of(graph, graph)], varied=("signature", "weights"))
         return notes.study(records) + unlike
 
     def sizes(self) -> Table:

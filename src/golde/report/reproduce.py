@@ -37,6 +37,7 @@ from golde.runs.commit import commit
 from golde.runs.lock import locked_in_folder
 from golde.training.defaults import resolve
 from golde.training.loop import StoppedError, Watcher, pick_device, train
+from golde.training.memory import enough_memory
 
 COUNTED = (
     "wall time of the training call: model, compilation of what no cache holds, steps, validation, "
@@ -56,7 +57,6 @@ class Place:
         self, job: Job, graph: KnowledgeGraph, *, results: Path, runs: Path, again: bool = False
     ) -> None:
         """Refuses results and runs of other settings or data, unless results are made ``again``."""
-        _refuse_other_facts(graph)
         self.job, self.graph = job, graph
         self._runs, self._again = runs, again
         if not len(graph.split(job.split)):
@@ -65,9 +65,11 @@ class Place:
                 "reproduce on a graph that has one"
             )
         try:
+            _refuse_other_facts(graph)
             self.config = resolve(job.config, graph)
             sizes = len(graph.entities), len(graph.relations)
-            self.parameters = parameters(self.config.model, *sizes)
+            with enough_memory(f"a model of {self.config.model.space}"):
+                self.parameters = parameters(self.config.model, *sizes)
         except GoldeError as error:
             raise ConfigError(f"{job.source}: {error}") from None
         self._folder = job.folder(graph.name)
@@ -309,8 +311,7 @@ def _refuse_other_facts(graph: KnowledgeGraph) -> None:
     if entry is not None and not entry.is_of(graph.digest, _counts(graph)):
         raise GoldeError(
             f"{graph.name}: what is here under the name of this set has other facts ({len(graph.train):,} "
-            f"for training, the set {entry.counts.train:,}); call its folder otherwise, and name that by its "
-            "path"
+            f"for training, the set {entry.counts.train:,}); rename the file or folder that it is read from"
         )
 
 

@@ -244,9 +244,9 @@ def read_records(results: Path, kind: str, study: str | None = None) -> list[Rec
     return list(found.values())
 
 
-def unfinished(results: Path) -> list[Path]:
-    """The files whose training was not ranked to the end."""
-    paths = (path for kind in ("runs", "studies") for path in files(results, kind))
+def unfinished(results: Path, study: str | None = None) -> list[Path]:
+    """The files of configurations, or of a study, whose training was not ranked to the end."""
+    paths = files(results, "runs" if study is None else "studies", study)
     return [path for path in paths if not is_complete(read_record(path))]
 
 

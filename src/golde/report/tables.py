@@ -118,7 +118,7 @@ def reproduced_section(results: Path, beside: Iterable[str] = ()) -> str:
         *READING,
         *held_out(records),
         *beside,
-        _earlier(records),
+        _rankings(records),
         f"**Run on** {machines(records)}{shared(records)}.",
         "**To make a row again**: `golde reproduce configs/CONFIGURATION.toml --results my-results`; see "
         "[Reproduce](reproduce.md).",
@@ -127,23 +127,33 @@ def reproduced_section(results: Path, beside: Iterable[str] = ()) -> str:
     return f"## Reproduced configurations\n\n{markdown(head, rows)}\n\n{points}"
 
 
-def _earlier(records: Iterable[Record]) -> str:
-    """How often configurations were ranked on test before, with other settings or code, in words."""
-    every = list(records)
-    before = Counter[str]()
-    for record in every:
-        times = sum(is_complete(old) or bool(old["evaluations"]) for old in record["replaced"])
-        before[record["config"]] = max(before[record["config"]], times)
-    found = [f"{name} {times} time{'s' * (times != 1)}" for name, times in before.items() if times]
-    if not found:
-        return ""
-    again = ranked_again(every)
+def _rankings(records: Sequence[Record]) -> str:
+    """How often trainings were ranked on test, those of before, with other settings or code, included."""
+    again = ranked_again(records)
     but = f", but for {'; '.join(again)}" if again else ""
     return (
         "Each training was ranked on test once under each protocol, and where evidence counts once more "
-        f"without it{but}. Configurations were revised on validation, or timed again as they were, and "
-        f"trained anew ({', '.join(found)}): [what they reached before](results.md#{anchor(EARLIER)}) is "
-        "kept."
+        f"without it{but}.{_earlier(records)}"
+    )
+
+
+def _earlier(records: Sequence[Record]) -> str:
+    before, begun = Counter[str](), 0
+    for record in records:
+        times = sum(map(is_complete, record["replaced"]))
+        before[record["config"]] = max(before[record["config"]], times)
+        begun += sum(bool(one["evaluations"]) for one in record["replaced"] if not is_complete(one))
+    found = [f"{name} {times} time{'s' * (times != 1)}" for name, times in before.items() if times]
+    left = (
+        f" Rankings of {begun} more were begun and not ended; result files list them."
+        if begun
+        else ""
+    )
+    if not found:
+        return left
+    return (
+        " Configurations were revised on validation, or timed again as they were, and trained anew "
+        f"({', '.join(found)}): [what they reached before](results.md#{anchor(EARLIER)}) is kept.{left}"
     )
 
 

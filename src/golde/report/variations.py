@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from golde.errors import GoldeError
 from golde.report.notes import splits, unlike, weighed
@@ -36,7 +37,9 @@ FULL_LENGTH = "full-length"
 NOT_JOINED = "not-joined"
 """The study, and the one of its variants that has evidence without the number for joined pairs."""
 
-OF_MEANS = "‡: difference of the means, because no seed was trained on the same machine and versions in both."
+OF_MEANS = (
+    "‡: difference of the means, as not all seeds have their like on the same machine and versions."
+)
 HEAD = ["variant", "seeds", "MRR", "difference", "H@10", "MR"]
 ALONE = "alone"
 """The column of the embedding's MRR, where evidence counts beside it."""
@@ -211,15 +214,15 @@ def _evidence_table(graph: str, found: Variants, runs: Runs) -> Table:
     return Table(graph, HEAD, [none, *rows], note)
 
 
-def _configured(graph: str, records: list[Record], runs: Runs) -> list[Record]:
-    """The configuration of a study's space as it was reproduced; nothing where there is none."""
-    spaces = [record["settings"]["model"].get("signature") for record in records]
-    of_space = (
-        one
-        for one in runs.get(graph, {}).values()
-        if one[0]["settings"]["model"].get("signature") in spaces
-    )
-    return next(of_space, [])
+def _configured(graph: str, records: list[Record], runs: Runs) -> list[list[Record]]:
+    """The configurations of a study's space, or of its kind of baseline, as they were reproduced."""
+    spaces = list(map(_space, records))
+    return [seeds for seeds in runs.get(graph, {}).values() if _space(seeds[0]) in spaces]
+
+
+def _space(record: Record) -> tuple[Any, ...]:
+    """What is of one kind and size."""
+    return tuple(record["settings"]["model"].get(key) for key in ("kind", "signature", "numbers"))
 
 
 def _alone(record: Record) -> Record:
@@ -235,11 +238,12 @@ def _row(name: str, records: list[Record], beside: list[Record]) -> list[str]:
 
 
 def _difference(records: list[Record], beside: list[Record]) -> str:
-    """Seed by seed where a seed draws the same, which it does on one machine; else of the means."""
+    """Seed by seed where each draws the same in both, which it does on one machine; else of the means."""
     if not beside:
         return ""
-    if pairwise := gained(_by_seed(records), _by_seed(beside)):
-        return bare(pairwise)
+    mine, theirs = _by_seed(records), _by_seed(beside)
+    if mine.keys() <= theirs.keys():
+        return bare(gained(mine, theirs))
     gain = fmean(values(records, "mrr")) - fmean(values(beside, "mrr"))
     return f"{bare(signed(gain))} ‡"
 
