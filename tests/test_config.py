@@ -212,8 +212,8 @@ def test_numbers_of_numpy_are_taken() -> None:
     ("line", "told"),
     [
         ('grpah = "nations"', r"unknown section 'grpah'; did you mean 'graph'\?"),
-        ("steps = 3", r"steps is a setting of \[training\]; write it below that line"),
-        ('signature = "P8"', r"signature is a setting of \[model\]; write it below that line"),
+        ("steps = 3", r"steps is a setting of training; write it below a line \[training\]$"),
+        ('signature = "P8"', r"signature is a setting of model; write it below a line \[model\]$"),
         ("xyzzy = 3", r"known are evidence, graph, model, training"),
     ],
 )
@@ -241,7 +241,8 @@ def test_a_setting_that_is_no_more_is_dropped_where_its_value_still_holds(tmp_pa
     assert Config.load(path) == Config.from_dict({"model": {"signature": "Q4x2"}})
     path.write_text('[model]\ncurvature = "scale"\n')
     said = (
-        r"model\.curvature = 'scale' is no more: β .* is its curvature; leave it out, and open .*"
+        r"model\.curvature = 'scale' is no more: β .* is its curvature; leave it out, and open what was "
+        r"trained with it by the version of GoldE that did so$"
     )
     with pytest.raises(ConfigError, match=r"config\.toml: " + said):
         Config.load(path)

@@ -7,16 +7,15 @@ run's ``config.toml``.
 from __future__ import annotations
 
 import difflib
-import re
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from golde.errors import ConfigError, RetiredSettingError
+from golde.errors import ConfigError
+from golde.written_settings import RETIRED, apply_override, read_toml, without_retired
 
 
 class _Section(BaseModel):
@@ -29,24 +28,6 @@ class _Section(BaseModel):
         return value.item() if type(value).__module__ == "numpy" else value
 
 
-class _Retired(NamedTuple):
-    """A setting that is no more."""
-
-    holds: Any  # the value that every run has for ever,
-    why: str  # in words
-    after: str  # the setting of its section that it stood behind
-
-
-RETIRED = {
-    ("model", "curvature"): _Retired(
-        "learned", "β of a hyperbolic component is its curvature", after="boost_left"
-    ),
-    ("training", "label_smoothing"): _Retired(
-        0.0, "cross-entropy aims at the answer alone", after="subsampling"
-    ),
-}
-
-_DECIMAL = re.compile(r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?")
 _TYPES = {
     "int_type": "it should be a whole number without quotes or a point, such as 1000",
     "float_type": "it should be a number without quotes, such as 0.5",
@@ -253,20 +234,20 @@ class Config(_Section):
         """A TOML file with ``section.key=value`` overrides on top; the rest as in ``base`` or by default."""
         values: dict[str, Any] = {}
         if path is not None:
-            values = _without_retired(read_toml(Path(path)), str(path))
+            values = without_retired(read_toml(Path(path)), str(path))
             _refuse_unknown_keys(values, str(path))
         if base is not None:
             kept = base.model_dump(exclude_none=True)
             sections = {name: kept[name] | values.get(name, {}) for name in _sections()}
             values = kept | values | sections
         for override in overrides:
-            _apply_override(values, override)
+            apply_override(values, override)
         return cls.from_dict(values, source=str(path) if path is not None else "settings")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str = "settings") -> Config:
         """Validate plain values; an unknown key or bad value names the closest valid one."""
-        values = _without_retired(values, source)
+        values = without_retired(values, source)
         _refuse_unknown_keys(values, source)
         try:
             config = cls.model_validate(values)
@@ -329,21 +310,6 @@ class Config(_Section):
         )
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The contents of a TOML file."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except RecursionError:
-        why = "nested too deeply"
-    except OSError as error:
-        why = f"{error.strerror or error}; check the path and its rights"
-    except UnicodeDecodeError as error:
-        why = f"byte {error.start + 1} is not UTF-8; save it as UTF-8 text"
-    except tomllib.TOMLDecodeError as error:
-        why = f"{error}; it must be TOML, such as steps = 2000 under [training]"
-    raise ConfigError(f"{path}: cannot read the configuration: {why}")
-
-
 def _sections() -> dict[str, type[_Section]]:
     """The sections of a configuration by name."""
     kinds = {name: field.annotation for name, field in Config.model_fields.items()}
@@ -354,56 +320,16 @@ def _sections() -> dict[str, type[_Section]]:
     }
 
 
-def _apply_override(values: dict[str, Any], override: str) -> None:
-    key, equals, text = override.partition("=")
-    parts = key.strip().split(".")
-    if not equals or len(parts) < 2 or not all(parts):
-        raise ConfigError(
-            f"--set {override!r}: write section.key=value, such as training.steps=2000"
-        )
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = _word(text.strip())
-    target = values
-    for part in parts[:-1]:
-        target = target.setdefault(part, {})
-        if not isinstance(target, dict):
-            raise ConfigError(f"--set {override!r}: {part!r} is not a section")
-    target[parts[-1]] = value
-
-
-def _word(text: str) -> Any:
-    """What is no TOML, as people write it: True, .5 or 1., and words such as a signature without quotes."""
-    if _DECIMAL.fullmatch(text):
-        return float(text)
-    return {"True": True, "False": False}.get(text, text)
-
-
-def _without_retired(values: dict[str, Any], source: str) -> dict[str, Any]:
-    """The values without settings that are no more, which runs of before have in their files."""
-    for (section, key), retired in RETIRED.items():
-        content = values.get(section)
-        if not isinstance(content, dict) or key not in content:
-            continue
-        if content[key] != retired.holds:
-            raise RetiredSettingError(
-                f"{source}: {section}.{key} = {content[key]!r} is no more: {retired.why}; leave it out, and "
-                "open what was trained with it by the version of GoldE that did so"
-            )
-        values = values | {section: {k: v for k, v in content.items() if k != key}}
-    return values
-
-
 def _refuse_unknown_keys(values: dict[str, Any], source: str) -> None:
     known = {section: list(kind.model_fields) for section, kind in _sections().items()}
     for section, content in values.items():
         if section == "graph":
             continue
         if section not in known:
-            if homes := [f"[{name}]" for name, keys in known.items() if section in keys]:
+            home = next((name for name, keys in known.items() if section in keys), None)
+            if home is not None:
                 raise ConfigError(
-                    f"{source}: {section} is a setting of {' or '.join(homes)}; write it below that line"
+                    f"{source}: {section} is a setting of {home}; write it below a line [{home}]"
                 )
             names = ("graph", *known)
             raise ConfigError(f"{source}: unknown section {section!r}{_closest(section, names)}")

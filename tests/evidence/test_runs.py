@@ -201,6 +201,15 @@ def test_records_have_the_embedding_alone(tmp_path: Path) -> None:
     assert set(RunFolder(place.run).metrics()) == {"test", "test+self-filter"}
 
 
+def test_evidence_is_not_replaced_where_figures_cannot_be_read(run: golde.Run) -> None:
+    run.gather_evidence(1)
+    before = run.folder.evidence_file.read_bytes()
+    (run.folder.path / "metrics.json").write_text("")
+    with pytest.raises(RunError, match=r"metrics\.json: cannot be read"):
+        run.gather_evidence(2)
+    assert run.folder.evidence_file.read_bytes() == before
+
+
 def test_what_is_not_stored_keeps_no_figures(run: golde.Run) -> None:
     """They would be taken for those of the run as it is on disk."""
     run.gather_evidence(1, store=False)

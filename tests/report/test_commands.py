@@ -33,7 +33,10 @@ def test_reproduce_then_report(config_file: Path, monkeypatch: pytest.MonkeyPatc
     assert "small, seed 1: test MRR 0." in done.stdout
     there = call("reproduce", config_file, "--seeds", "0,1", "--device", "cpu")
     assert there.stdout.count("there already") == 2
+    assert "nothing is left to train; --again makes these anew" in there.stderr
+    assert "nothing is left" not in done.stderr
     shown = call("report")
+    assert "more than once" not in shown.stderr
     assert shown.exit_code == 0
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert "small              2" in shown.stdout
@@ -54,6 +57,25 @@ def test_reproduce_then_report(config_file: Path, monkeypatch: pytest.MonkeyPatc
     assert "training.steps is 12 there and 13 here" in refused.stderr
     again = call("reproduce", config_file, "--seeds", "0", "--device", "cpu", "--again")
     assert again.exit_code == 0, again.output
+
+
+def test_rankings_that_are_not_whole_or_not_the_only_ones_are_told(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(config_file.parent)
+    assert call("reproduce", config_file, "--seeds", "0,1", "--device", "cpu").exit_code == 0
+    first, second = (Path(f"results/runs/ring/small/seed-{seed}.json") for seed in (0, 1))
+    twice = json.loads(first.read_text())
+    twice["evaluations"].append(twice["evaluations"][0])
+    first.write_text(json.dumps(twice))
+    half = json.loads(second.read_text())
+    del half["figures"]["self_filter"]
+    second.write_text(json.dumps(half))
+    shown = call("report")
+    assert shown.exit_code == 0
+    assert "small              1" in shown.stdout
+    assert "ranked on test more than once: small, seed 0 (standard 2 times)" in shown.stderr
+    assert f"{second}: not ranked to the end, and left out" in shown.stderr
 
 
 def _other_commit(path: Path, commit: str) -> None:

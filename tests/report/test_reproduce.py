@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -306,6 +307,23 @@ def test_a_half_ranked_result_without_its_model_is_replaced_by_a_new_training(
     (replaced,) = record["replaced"]
     assert replaced["evaluations"] == half["evaluations"]
     assert replaced["figures"] == half["figures"]
+
+
+def test_a_model_that_is_damaged_before_all_is_ranked_has_a_way_out(
+    places: Places, done: Done
+) -> None:
+    done()
+    place = places()
+    half = read_record(place.path)
+    del half["figures"]["self_filter"]
+    place.path.write_text(json.dumps(half))
+    (place.run / "model.safetensors").write_bytes(b"no model")
+    with pytest.raises(
+        RunError, match=r"seed-0: cannot be opened to be ranked .*; .* remove the folder"
+    ):
+        done()
+    shutil.rmtree(place.run)
+    assert [one["figures"] for one in done()["replaced"]] == [half["figures"]]
 
 
 def test_a_model_that_cannot_be_is_refused_with_its_source_before_training(tmp_path: Path) -> None:

@@ -107,7 +107,8 @@ def reproduce(
             say(f"{place.job}: there already, {place.path}")
     if places and all(place.is_complete for place in places):
         note(
-            "nothing to train; --again trains anew, as do --results and --runs of your own folders"
+            "nothing is left to train; --again makes these anew, and folders of your own, named by "
+            "--results and --runs, others beside them"
         )
     places = [place for place in places if not place.is_complete]
     if jobs > 1:

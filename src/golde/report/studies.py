@@ -28,10 +28,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from golde.config import Config, ModelConfig, read_toml
+from golde.config import Config, ModelConfig
 from golde.errors import ConfigError, GoldeError
 from golde.geometry import Signature
 from golde.models.presets import preset
+from golde.written_settings import read_toml
 
 SEEDS = (0, 1, 2)
 """Of a configuration, unless told otherwise."""

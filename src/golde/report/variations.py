@@ -221,8 +221,9 @@ def _configured(graph: str, records: list[Record], runs: Runs) -> list[list[Reco
 
 
 def _space(record: Record) -> tuple[Any, ...]:
-    """What is of one kind and size."""
-    return tuple(record["settings"]["model"].get(key) for key in ("kind", "signature", "numbers"))
+    """The kind of model, and its space or size."""
+    model = record["settings"]["model"]
+    return model.get("kind", "golde"), model.get("signature"), model.get("numbers")
 
 
 def _alone(record: Record) -> Record:

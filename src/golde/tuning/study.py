@@ -17,7 +17,6 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from golde.config import RETIRED
 from golde.data.graph import KnowledgeGraph
 from golde.errors import GoldeError, MissingExtraError
 from golde.runs.lock import locked
@@ -26,6 +25,7 @@ from golde.tuning.database import Database
 from golde.tuning.importance import importance
 from golde.tuning.space import Space
 from golde.tuning.trial import Trial, as_trial, suggest, try_again
+from golde.written_settings import RETIRED
 
 if TYPE_CHECKING:
     import optuna
