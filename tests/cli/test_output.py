@@ -77,6 +77,14 @@ def test_a_long_word_is_folded_rather_than_that_figures_do_not_fit(
     ]
 
 
+def test_a_long_word_stays_whole_where_it_is_data(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    say_table(["tail", "score"], [["/people/marriage/type_of_union", "0.5155"]], "<>")
+    assert "/people/marriage/type_of_union  0.5155" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("value", "text"), [(2.345, "2.3"), (999.94, "999.9"), (1234.5, "1,234")])
 def test_mean_ranks_have_digits_that_mean_something(value: float, text: str) -> None:
     assert figure("mr", value) == text

@@ -17,7 +17,7 @@ from golde.data.catalogue import entries
 from golde.errors import ConfigError, GoldeError, RunError
 from golde.report import benchmarks
 from golde.report.earlier import earlier_section
-from golde.report.notes import sizes, small, space
+from golde.report.notes import sizes, small, space, unlike
 from golde.report.pages import CLOSE, OPEN, rendered, write_pages
 from golde.report.paper import GRAPHS, PaperTables, paper
 from golde.report.plots import write_plots
@@ -448,6 +448,26 @@ def test_it_is_said_how_a_study_is_unlike_the_configuration_of_its_space(results
     assert note(now["model"], {}).endswith(
         "commit 0123456. Unlike `configs/mine.toml` as reproduced: `training.warmup = 0.05` (there 0.1)."
     )
+
+
+def test_a_setting_in_which_trainings_of_a_study_differ_is_not_told_of_all_of_them() -> None:
+    def of(margin: float) -> dict[str, Any]:
+        model = {"signature": "P32", "margin": margin, "bias": True}
+        return record("mine", "mine", 0, 0.5, settings={"model": model})
+
+    configured = [[record("mine", "mine", 0, 0.5)]]
+    alike = " Unlike `configs/mine.toml` as reproduced: `model.bias = true` (there false)"
+    assert unlike([of(1.0), of(2.0)], configured) == f"{alike}."
+    assert unlike([of(1.0)], configured).endswith("`model.margin = 1.0` (there null).")
+    assert unlike([], configured) == unlike([of(1.0)], []) == ""
+
+
+def test_a_configuration_without_its_studies_has_its_place_beside_the_paper(results: Path) -> None:
+    keep(results, record("fb15k-237", "fb15k-237", 0, 0.4))
+    tables = {table.title: table for table in PaperTables(results, ROOT / "configs").tables()}
+    figure3 = tables["Figure 3, FB15k-237: MRR by dimension"]
+    assert {row[2] for row in figure3.rows} == {NOT_RUN}
+    assert figure3.note == ""
 
 
 def test_seeds_of_other_machines_are_not_compared_one_by_one(results: Path) -> None:

@@ -79,14 +79,14 @@ def unlike(
 
     The configuration is that of ``configured`` with the fewest of these; nothing is said where there is none.
     """
-    found = [
+    near = [
         (_differences(records, seeds[0], varied), seeds[0]["config"])
         for seeds in configured
-        if seeds
+        if records and seeds
     ]
-    if not (records and found):
+    if not near:
         return ""
-    told, name = min(found, key=lambda one: len(one[0]))
+    told, name = min(near, key=lambda one: len(one[0]))
     return f" Unlike `configs/{name}.toml` as reproduced: {', '.join(told)}." if told else ""
 
 
